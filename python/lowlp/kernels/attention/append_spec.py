@@ -7,11 +7,11 @@ from typing import Any
 
 from lowlp import language as ll
 
-from .spec import CACHE_TYPES, CacheType
+from .spec import OfCache
 
 
 @dataclass(frozen=True)
-class AppendSpec:
+class AppendSpec(OfCache):
     """What a kernel of `kv_append` is specialised for; tokens and pages stay open.
 
     source      type of the new keys and values
@@ -34,11 +34,6 @@ class AppendSpec:
     recent: bool = False
     books: str = "f16"
     ordered: bool = False
-
-    @property
-    def kind(self) -> CacheType:
-        """How the cache is stored."""
-        return CACHE_TYPES[self.cache].with_books(self.books)
 
 
 def slot_of(spec: AppendSpec, operands: dict[str, Any], name: str, token: Any, room: Any) -> Any:

@@ -83,8 +83,20 @@ CACHE_TYPES: Final = {
 }
 
 
+class OfCache:
+    """What a kernel on a cache is specialised for: the name of a cache type, and the type of its codebooks' entries."""
+
+    cache: str
+    books: str
+
+    @property
+    def kind(self) -> CacheType:
+        """How the cache is stored."""
+        return CACHE_TYPES[self.cache].with_books(self.books)
+
+
 @dataclass(frozen=True)
-class AttentionSpec:
+class AttentionSpec(OfCache):
     """What a kernel of `attention_decode` is specialised for; batch, lengths and the width of the table stay open.
 
     activation  type of the queries and of the result
@@ -113,11 +125,6 @@ class AttentionSpec:
     recent: bool = False
     books: str = "f16"
     ordered: bool = False
-
-    @property
-    def kind(self) -> CacheType:
-        """How the cache is stored."""
-        return CACHE_TYPES[self.cache].with_books(self.books)
 
     @property
     def heads(self) -> int:

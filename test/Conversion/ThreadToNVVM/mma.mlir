@@ -40,5 +40,35 @@ module attributes {gpu.container_module} {
       simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
       gpu.return
     }
+
+    // An operand whose registers come from several wide loads, for two products: ptxas would move them for each. Those of an
+    // operand of one product are left alone.
+    // CHECK-LABEL: llvm.func @gathered
+    // CHECK-COUNT-8: llvm.inline_asm asm_dialect = att "fma.rn.bf16x2 $0, $1, $2, $3;"
+    // CHECK: nvvm.mma.sync
+    // CHECK-NOT: fma.rn
+    gpu.func @gathered(%p: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %8 = arith.constant 8 : i64
+      %a = simt.load %s[%0] align 8 : !simt.ptr<shared> -> vector<4xbf16>
+      %b = simt.load %s[%8] align 8 : !simt.ptr<shared> -> vector<4xbf16>
+      %a0 = vector.extract %a[0] : bf16 from vector<4xbf16>
+      %a1 = vector.extract %a[1] : bf16 from vector<4xbf16>
+      %a2 = vector.extract %a[2] : bf16 from vector<4xbf16>
+      %a3 = vector.extract %a[3] : bf16 from vector<4xbf16>
+      %b0 = vector.extract %b[0] : bf16 from vector<4xbf16>
+      %b1 = vector.extract %b[1] : bf16 from vector<4xbf16>
+      %b2 = vector.extract %b[2] : bf16 from vector<4xbf16>
+      %b3 = vector.extract %b[3] : bf16 from vector<4xbf16>
+      %all = vector.from_elements %a0, %a1, %a2, %a3, %b0, %b1, %b2, %b3 : vector<8xbf16>
+      %twice = vector.shuffle %all, %all [0, 1, 4, 5, 2, 3, 6, 7] : vector<8xbf16>, vector<8xbf16>
+      %once = vector.shuffle %all, %all [4, 5, 0, 1, 6, 7, 2, 3] : vector<8xbf16>, vector<8xbf16>
+      %c = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      %d = simt.mma %twice, %a, %c : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      %f = simt.mma %twice, %b, %d : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      %g = simt.mma %once, %b, %f : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      simt.store %g, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
   }
 }

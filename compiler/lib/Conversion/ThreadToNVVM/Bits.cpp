@@ -21,8 +21,7 @@
 using namespace mlir;
 using namespace lowlp;
 
-/// An instruction on words that only computes.
-static Value createInstruction(OpBuilder &builder, Location loc,
+Value lowlp::createInstruction(OpBuilder &builder, Location loc,
                                const Twine &code, StringRef constraints,
                                ValueRange operands) {
   return LLVM::InlineAsmOp::create(

@@ -10,6 +10,12 @@
 // A register is a vector<2xf16>, for all other types an i32: so the NVVM op has
 // it.
 //
+// Both kinds of registers, those that a wide load fills and those of an operand
+// A, lie side by side in the register file. Where an operand takes its
+// registers from several loads, ptxas moves them together, and does so again
+// for each product of the operand. Multiplied by one they come from
+// instructions that leave them where they are wanted, once.
+//
 //===----------------------------------------------------------------------===//
 #include "Patterns.h"
 
@@ -18,6 +24,7 @@
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -53,6 +60,50 @@ static SmallVector<Value> getRegisters(ConversionPatternRewriter &rewriter,
   for (int32_t index = 0; index < numRegisters; ++index)
     registers.push_back(getElement(rewriter, loc, words, index));
   return registers;
+}
+
+/// Whether the registers of A come from several wide loads from shared memory,
+/// as they were loaded, for more than one product.
+static bool isGatheredOften(simt::MmaOp op) {
+  auto shuffle = op.getA().getDefiningOp<vector::ShuffleOp>();
+  if (!shuffle || op.getA().hasOneUse() ||
+      op.getElementTypeOfA().getIntOrFloatBitWidth() != 16)
+    return false;
+  auto elements = shuffle.getV1().getDefiningOp<vector::FromElementsOp>();
+  return elements && llvm::all_of(elements.getElements(), [](Value element) {
+           auto extract = element.getDefiningOp<vector::ExtractOp>();
+           if (!extract)
+             return false;
+           auto load = extract.getSource().getDefiningOp<simt::LoadOp>();
+           auto type = dyn_cast<VectorType>(extract.getSource().getType());
+           return load && type && type.getNumElements() > 2 &&
+                  load.getBase().getType().getSpace() ==
+                      simt::MemorySpace::Shared;
+         });
+}
+
+/// x * 1 + -0 of both numbers of a register, which is x.
+static Value multiplyByOne(ConversionPatternRewriter &rewriter, Location loc,
+                           Value halves, Type element) {
+  Type word = rewriter.getI32Type();
+  auto constant = [&](uint32_t bits) -> Value {
+    return LLVM::ConstantOp::create(
+        rewriter, loc, word,
+        rewriter.getI32IntegerAttr(static_cast<int32_t>(bits)));
+  };
+  bool isF16 = element.isF16();
+  Value bits = halves;
+  if (halves.getType() != word)
+    bits = LLVM::BitcastOp::create(rewriter, loc, word, halves);
+  Value made = createInstruction(
+      rewriter, loc,
+      isF16 ? "fma.rn.f16x2 $0, $1, $2, $3;" : "fma.rn.bf16x2 $0, $1, $2, $3;",
+      "=r,r,r,r",
+      {bits, constant(isF16 ? 0x3c003c00 : 0x3f803f80), constant(0x80008000)});
+  return halves.getType() == word
+             ? made
+             : LLVM::BitcastOp::create(rewriter, loc, halves.getType(), made)
+                   .getResult();
 }
 
 static NVVM::MMATypes getMmaType(Type element) {
@@ -120,6 +171,9 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
         getContext(),
         SmallVector<Type>(accumulators.size(), sumType.getElementType()));
     SmallVector<Value> a = getRegisters(rewriter, loc, adaptor.getA());
+    if (isGatheredOften(op))
+      for (Value &part : a)
+        part = multiplyByOne(rewriter, loc, part, op.getElementTypeOfA());
     SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
     Value results =
         isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())

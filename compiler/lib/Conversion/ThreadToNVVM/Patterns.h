@@ -28,6 +28,13 @@ void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtAsyncToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                      mlir::RewritePatternSet &patterns);
 
+/// An instruction on words that only computes, as PTX: LLVM may merge and drop
+/// it, and sees no other in its place.
+mlir::Value createInstruction(mlir::OpBuilder &builder, mlir::Location loc,
+                              const llvm::Twine &code,
+                              llvm::StringRef constraints,
+                              mlir::ValueRange operands);
+
 /// Adds the lowerings of `simt.lop3` and `simt.prmt`.
 void populateSimtBitsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                     mlir::RewritePatternSet &patterns);

@@ -1,4 +1,5 @@
-"""Which schedule a product with codebooks takes: the one whose blocks leave an SM the fewest lookups.
+"""Which schedule a product with codebooks takes: the one that keeps an SM busy for the fewest cycles, by an estimate
+that was fitted to 250 kernels (docs/adr/0063).
 
 In how many parts K is divided follows from the weights and the GPU alone, so that rows of x are multiplied in the same
 order however many they are: as many as take the least time for up to 16 rows, by lookups, by what fills books, and by
@@ -18,6 +19,7 @@ from lowlp.schedules.device import Device
 from ..candidates import plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from .frequent_entries import copies_of_entries
 from .lattice_tables import WORD_BYTES
 from .program import has_codebook_program
 
@@ -35,8 +37,32 @@ _OTHER_REGISTERS: Final = 48
 """Of a thread, beside accumulators, codes and x."""
 _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
-_ENOUGH_WARPS: Final = 16
-"""Of an SM, to hide what lookups wait for."""
+_STEPS: Final = (1, 2, 4)
+_MOST_STAGE_K: Final = 256
+"""Weights of a row in a stage of several units: more take registers for codes and save little."""
+_MOST_WARPS: Final = 32
+"""Of an SM."""
+_ENOUGH_WARPS: Final = 16.0
+_MORE_WARPS: Final = 20.0
+"""Of an SM, to hide what lookups wait for, and what vectors that are computed or books that change do; a warp counts as
+the root of its row tiles, which wait together."""
+_WAITING: Final = 0.8
+"""Power of what lacks of these, by which shared memory is waited for."""
+_SHARED: Final = 1.15
+"""Cycles for each of shared memory."""
+_TENSOR: Final = 0.25
+"""Cycles for each of tensor cores, which shared memory does not hide."""
+_PRODUCT_CYCLES: Final = 1.6
+"""In which an SM multiplies 16 x 16 weights by 8 rows of x."""
+_LATENCY_CYCLES: Final = 1250
+"""From one stage to the next at least: codes of the next are on their way from memory."""
+_STAGE_CYCLES: Final = 40
+_COPY_CYCLES: Final = 40
+"""Of an SM, for a block to wait for its warps at a stage of x, and to copy 8 rows of it."""
+_MEMORY: Final = 1.2
+"""Times for what is read from memory."""
+_ABOUT: Final = 1.03
+"""What takes up to so many times the least is as good: the first in the order of the lists above is taken."""
 # A line of shared memory has the copies of all books' entries that lanes read at a time.
 _LINE_BYTES: Final = 128
 _BLOCK_BYTES: Final = 1024
@@ -49,12 +75,21 @@ _WORTH: Final = 0.8
 # Cycles until books that are loaded are there, until a block has what another has left, and for an accumulator of that.
 _FILL_CYCLES: Final = 1200
 _HANDOVER_CYCLES: Final = 3500
-_ADD_CYCLES: Final = 12
+_ADD_CYCLES: Final = 40
 # Passes of a phase where entries have one copy, and cycles for 32 entries of global memory.
 _CONFLICT_PASSES: Final = 2.6
 _GLOBAL_CYCLES: Final = 42
 # Cycles in which 32 vectors of a lattice are computed: instructions for integers, of which an SM begins two a cycle.
 _COMPUTED_CYCLES: Final = {"e8p": 5, "e81b": 4}
+
+
+def codebook_us(spec: LinearSpec, m: int, device: Device) -> float:
+    """What the schedule for m rows of x takes, in microseconds by estimate."""
+    schedule = codebook_schedule(spec, m, device)
+    if not schedule.stages:
+        # As if x were staged: nothing was measured without.
+        schedule = replace(schedule, stages=2, row_tiles=spec.rows_of_unit // 16)
+    return device.launch_us + _cycles(spec, schedule, m, device) / device.cycles_per_us
 
 
 def codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule:
@@ -83,21 +118,20 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Sched
     """The best schedule with so many parts of K; None where there is none."""
     columns = columns_for(m)
     found: list[tuple[float, int, Schedule]] = []
-    for warps, tiles, stages in itertools.product(_WARPS, _ROW_TILES, _STAGES):
+    for warps, tiles, steps, stages in itertools.product(_WARPS, _ROW_TILES, _STEPS, _STAGES):
         row_tiles = tiles * (spec.rows_of_unit // 16)
-        if row_tiles > 16:
+        if row_tiles > 16 or (steps > 1 and steps * spec.unit_k > _MOST_STAGE_K):
             continue
-        schedule = Schedule(columns, warps, stages=stages, row_tiles=row_tiles, splits=splits)
+        schedule = Schedule(columns, warps, stages=stages, row_tiles=row_tiles, steps=steps, splits=splits)
         # The assembler counts four warps at a time.
         fits = _registers(spec, schedule) <= min(_MOST_REGISTERS, _REGISTERS // (-(-warps // 4) * 128))
         # Books go where there is room, x does not: but those that would fit are not kept out by it.
         fits = fits and _x_bytes(spec, schedule) + _least_book_bytes(spec, device) + _BLOCK_BYTES <= device.shared_bytes
-        if fits and has_codebook_program(spec, schedule):
-            found.append((_cost(spec, schedule, m, device), len(found), schedule))
-    if not found:
-        return None
-    schedule = min(found)[2]
-    return replace(schedule, blocks_per_sm=_resident(spec, schedule, m, device))
+        if fits:
+            found.append((_cycles(spec, schedule, m, device), len(found), schedule))
+    found = [one for one in sorted(found) if has_codebook_program(spec, one[2])]
+    chosen = min((one[1:] for one in found if one[0] <= _ABOUT * found[0][0]), default=(0, None))[1]
+    return chosen and replace(chosen, blocks_per_sm=_resident(spec, chosen, m, device))
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
@@ -109,7 +143,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     sums = (vectors.books if vectors.has_book_scales else 1) + (not is_one)
     units = schedule.row_tiles // (spec.rows_of_unit // 16)
     accumulators = schedule.row_tiles * schedule.columns // 2
-    held = sums * accumulators + 2 * units * spec.placement.num_words
+    held = sums * accumulators + 2 * units * schedule.steps * spec.placement.num_words
     held += schedule.columns // 8 * max(4, vectors.vector) // 2
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
@@ -120,7 +154,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
 
 def _x_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Shared memory that the stages of x take."""
-    return schedule.stages * spec.unit_k * schedule.columns * 2
+    return schedule.stages * schedule.steps * spec.unit_k * schedule.columns * 2
 
 
 def _blocks(spec: LinearSpec, schedule: Schedule, m: int) -> int:
@@ -132,29 +166,33 @@ def _resident(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> i
     """Blocks that an SM has at a time."""
     shared = _book_bytes(spec, device) + _x_bytes(spec, schedule) + _BLOCK_BYTES
     by_registers = _REGISTERS // (32 * schedule.warps * _registers(spec, schedule))
-    resident = max(1, min(device.shared_bytes // shared, by_registers, 2 * _ENOUGH_WARPS // schedule.warps))
+    resident = max(1, min(device.shared_bytes // shared, by_registers, _MOST_WARPS // schedule.warps))
     return min(resident, -(-_blocks(spec, schedule, m) // device.multiprocessors))
 
 
-def _cost(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
-    """Rows of weights, in tiles of 16, that an SM looks up one after the other, and more where few warps wait for each
-    other."""
-    resident = _resident(spec, schedule, m, device)
-    waves = -(-_blocks(spec, schedule, m) // (device.multiprocessors * resident))
-    part = _largest_part(spec, schedule)
-    rows = waves * resident * schedule.warps * schedule.row_tiles * part
-    waiting = math.sqrt(max(1.0, _ENOUGH_WARPS / (resident * schedule.warps)))
-    # For 16 rows of a chunk a lane reads two vectors of each book; and one of 8 rows of x, once for all row tiles.
+def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of an SM, with lookups and products."""
     vectors = spec.vectors
     assert vectors is not None
-    reads_of_x = schedule.columns / 8 / (2 * vectors.books * schedule.row_tiles)
-    cost = rows * (1 + reads_of_x) * waiting
+    resident, part = _resident(spec, schedule, m, device), _largest_part(spec, schedule)
+    waves = -(-_blocks(spec, schedule, m) // (device.multiprocessors * resident))
+    tiles = waves * resident * schedule.warps * schedule.row_tiles * part
+    enough = _MORE_WARPS if vectors.lattices or spec.book_columns else _ENOUGH_WARPS
+    waiting = enough / (resident * schedule.warps * math.sqrt(schedule.row_tiles))
+    # A lane reads the vectors of two rows, and what it multiplies of 8 rows of x once for all row tiles.
+    shared = tiles * (_lookup_cycles(spec, device) + spec.k * schedule.columns / 64 / schedule.row_tiles)
+    tensor = tiles * spec.k / 16 * schedule.columns / 8 * vectors.books * _PRODUCT_CYCLES
+    stages = waves * part * spec.k / (spec.unit_k * schedule.steps)
+    busy = _SHARED * shared * max(1.0, waiting) ** _WAITING + _TENSOR * tensor
+    copying = _STAGE_CYCLES + _COPY_CYCLES * schedule.columns / 8
+    cycles = max(busy, stages * _LATENCY_CYCLES) + stages * resident * copying
+    memory_us = spec.n * spec.k * vectors.bits_per_weight / 8 / device.bytes_per_us
+    cycles = max(cycles, _MEMORY * memory_us * device.cycles_per_us)
     if not spec.book_columns:
-        return cost
+        return cycles
     # While a block waits for its next books, the others go on.
     switches = waves * part * -(-spec.k // spec.book_columns)
-    cycles = _fill_cycles(spec, device) * resident + _FILL_CYCLES / resident
-    return cost + switches * cycles / _lookup_cycles(spec, device)
+    return cycles + switches * (_fill_cycles(spec, device) * resident + _FILL_CYCLES / resident)
 
 
 def _largest_part(spec: LinearSpec, schedule: Schedule) -> float:
@@ -164,8 +202,8 @@ def _largest_part(spec: LinearSpec, schedule: Schedule) -> float:
 
 
 def _cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
-    """Cycles of an SM, with those that are the same for all schedules of one number of splits."""
-    cycles = _cost(spec, schedule, m, device) * _lookup_cycles(spec, device)
+    """Cycles of an SM from first to last."""
+    cycles = _busy_cycles(spec, schedule, m, device)
     resident = _resident(spec, schedule, m, device)
     waves = -(-_blocks(spec, schedule, m) // (device.multiprocessors * resident))
     if not spec.book_columns:
@@ -238,7 +276,8 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     if vectors.lattices:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
     if spec.hot_entries:
-        return spec.hot_entries * vectors.books * entry_bytes(spec)
+        kept = spec.hot_entries * vectors.books * entry_bytes(spec)
+        return kept * copies_of_entries(vectors, spec.hot_entries)
     lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
     if lines <= device.shared_bytes // 2:
         return lines

@@ -20,7 +20,7 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
 
 # How many numbers a thread loads ahead of those that it adds, of the parts of other blocks.
-_NUMBERS_AT_ONCE: Final = 64
+_NUMBERS_AT_ONCE: Final = 48
 
 
 class Part(NamedTuple):

@@ -1,7 +1,7 @@
 """Which schedule a product by warpgroups with codebooks takes, and whether it is worth more than one without them.
 
-By counts alone, as no kernel of this kind has been timed: cycles of tensor cores, wavefronts of shared memory, bytes.
-A form of `mma.sync` is estimated by what was measured of it with up to 16 rows of x (docs/adr/0051).
+By counts, cycles of tensor cores, wavefronts of shared memory and bytes, which are 0.8 to 1.1 of what was measured with
+17 to 64 rows of x, and 0.7 to 0.85 with more (docs/adr/0063).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
 from ..warpgroups import tiles_of_warp
 from .lattice_tables import bytes_of_codes
-from .schedules import entry_bytes
+from .schedules import codebook_us, entry_bytes
 from .wide import VectorPlan, can_look_up_wide
 
 FEW_ROWS: Final = 16
@@ -59,14 +59,6 @@ _ORDER_US: Final = 2.0
 _OTHER_BYTES: Final = 3072
 """Of shared memory, for barriers and the like."""
 _BASE_REGISTERS: Final = 44
-_LOOKUPS_US: Final = 35.0
-_COMPUTED_US: Final = 45.0
-_EIGHT_COLUMNS_US: Final = 14.0
-_WEIGHTS: Final = 57344 * 8192
-"""By `mma.sync`, for so many weights: lookups of a book without conflicts of banks, vectors of a computed one, and
-products of 8 columns."""
-_MMA_COLUMNS: Final = 64
-"""Most rows of x for which a kernel without warpgroups looks weights up once."""
 
 
 class _Books(NamedTuple):
@@ -90,7 +82,7 @@ def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
     if not found:
         return None
     us, _, schedule = min(found)
-    return schedule if us <= _WORTH * _mma_us(spec, m, device) else None
+    return schedule if us <= _WORTH * codebook_us(spec, m, device) else None
 
 
 def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
@@ -246,7 +238,8 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     stages, ending = waves * stages_of_tile, 0.0
     if not schedule.has_tile_each:
         stages = -(-tiles * stages_of_tile // blocks)
-        ending = _SHARING_US * (tiles % blocks > 0)
+        # What the blocks of a tile have is added one after the other.
+        ending = _SHARING_US * max(1.0, blocks / tiles / 1.5) * (tiles % blocks > 0)
     of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)
     if plan.switches_books:
         of_tiles += waves * -(-spec.k // plan.block_k) * _SWITCH
@@ -255,20 +248,3 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = _ORDER_US + 4.0 * m * spec.k / device.bytes_per_us
     return device.launch_us + ordering + max(compute, memory) + 0.06 * min(compute, memory) + ending
-
-
-def _mma_us(spec: LinearSpec, m: int, device: Device) -> float:
-    """What a product by `mma.sync` takes."""
-    vectors = spec.vectors
-    assert vectors is not None
-    turns, size = -(-m // _MMA_COLUMNS), entry_bytes(spec)
-    columns = 8 * -(-min(m, _MMA_COLUMNS) // 8)
-    most = device.shared_bytes // _one_copy(spec)
-    passes = _PASSES[min(16, max(4, size))]
-    fewest = min((passes[power] for power in range(len(passes)) if 1 << power <= most), default=10.0)
-    lookups = _LOOKUPS_US * fewest * size / (2 * vectors.vector)
-    if vectors.lattices:
-        lookups = _COMPUTED_US
-    of_book = lookups + _EIGHT_COLUMNS_US * columns / 8
-    share = spec.n * spec.k / _WEIGHTS * 132 / device.multiprocessors
-    return device.launch_us + turns * max(share * vectors.books * of_book, 1.0)

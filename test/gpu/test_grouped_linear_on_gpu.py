@@ -80,6 +80,19 @@ def test_graphs_take_other_offsets(m: int) -> None:
         assert torch.equal(y, lowlp.grouped_linear(x, qw, offsets, **arguments)), how
 
 
+@pytest.mark.parametrize(("activation", "dtype"), [("int8", "int4"), ("f8e4m3", "f4e2m1")])
+@pytest.mark.parametrize("m", [9, 900])
+def test_quantised_rows(activation: str, dtype: str, m: int) -> None:
+    family = "s8" if activation == "int8" else "e4m3"
+    w = np.random.default_rng(8).normal(size=(8, 256, 512)).astype(np.float32) / 16
+    qw = lowlp.quantize(w, dtype, group_size=128, activation=family)
+    x, offsets = lowlp.quantize_activations(torch.randn(m, 512, device="cuda"), activation), divided(8, m, "random")
+    want = wanted(x.dequantize(), torch.from_numpy(qw.dequantize()).cuda().double(), offsets)
+    first = lowlp.grouped_linear(x, qw, offsets)
+    assert (first.double() - want).norm() < 2e-3 * want.norm()
+    assert torch.equal(lowlp.grouped_linear(x, qw, offsets), first)
+
+
 def test_a_row_is_the_same_wherever_it_goes() -> None:
     qw, _ = weights("mxfp4")
     x = torch.randn(900, 256, device="cuda").half()

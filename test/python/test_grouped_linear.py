@@ -101,6 +101,25 @@ def test_columns_in_another_order_and_second_scales() -> None:
     assert np.linalg.norm(lowlp.grouped_linear(x, qw, offsets) - want) < 2e-3 * np.linalg.norm(want)
 
 
+@pytest.mark.parametrize(
+    ("activation", "dtype", "group", "rows"),
+    [("int8", "int4", 64, [3, 0, 9]), ("uint8", "int8", None, [40, 1, 30]), ("f8e4m3", "f4e2m1", 32, [0, 5, 2])],
+)
+def test_quantised_rows(activation: str, dtype: str, group: int | None, rows: list[int]) -> None:
+    qw = weights((3, 64, 128), dtype, group or 128, activation="e4m3" if activation == "f8e4m3" else "s8")
+    offsets = offsets_of(rows)
+    x = lowlp.quantize_activations(
+        RANDOM.normal(size=(offsets[-1], 128)).astype(F16), activation, symmetric=activation != "uint8"
+    )
+    want = expected(x.dequantize(), qw, offsets, None, None, "")
+    assert np.linalg.norm(lowlp.grouped_linear(x, qw, offsets) - want) < 2e-3 * np.linalg.norm(want)
+    if group is None:
+        sums = lowlp.grouped_linear(x, qw, offsets, out_dtype="s32")
+        parts = [(x.dequantize() / x.scales)[slice(*offsets[e : e + 2])] @ (qw[e].dequantize() / qw[e].scales).T
+                 for e in range(3)]  # fmt: skip
+        assert (sums == np.rint(np.concatenate(parts))).all()
+
+
 def test_rows_of_no_expert_are_left_and_none_are_no_rows() -> None:
     qw = weights((2, 32, 64), "int4", 64)
     x = RANDOM.normal(size=(7, 64)).astype(F16)

@@ -6,24 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from lowlp.activations.quantized import QuantizedActivations
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear.activations import FLOATS
 from lowlp.kernels.linear.experts import blocks_of_experts
 from lowlp.kernels.linear.experts_choosing import rows_of_tile, schedule_for_experts
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.scaled_weights import fit_of
-from lowlp.kernels.linear.spec import EPILOGUES, MOST_EXPERTS, OUTPUTS
+from lowlp.kernels.linear.spec import EPILOGUES, MOST_EXPERTS, OUTPUTS, SUMS
 from lowlp.numeric.dtypes import DType, dtype_among
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
-from .activations import refuse_gradients
+from .activations import quantize_activations, refuse_gradients
 from .graph_breaks import outside_of_graphs, skip_frames
 from .grouped_launch import grouped_on_gpu
 from .linear_kernels import cpu_kernel
 from .linear_launch import columns_of_y
 from .linear_on_cpu import CPU_MULTIPROCESSORS, activation_of, check_part, ordered_on_cpu, rows_of_array
+from .quantized_linear import check_sums_alone, on_host
+from .quantized_x import QuantizedX, result_of
 
 
 @outside_of_graphs
@@ -36,12 +40,14 @@ def grouped_linear(
     epilogue: str | None = None,
     residual: Any = None,
     out_dtype: str | DType | None = None,
+    activation: str | DType | None = None,
     stream: object = None,
 ) -> Any:
     """y[i] = epilogue(x[i] @ w[e]^T + bias[e]) + residual[i] for the rows i of each expert e, in one launch.
 
     x          [M, K], float16 or bfloat16, sorted by expert, any row stride; numpy, or a tensor of PyTorch on the CPU:
-               the CPU target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
+               the CPU target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one. Or
+               `QuantizedActivations` with a scale for each row, multiplied in bytes; with `activation` float32 too
     qw         weights of 1 to 512 experts, [E, N, K], of any codec but codebooks; uploaded at their first use on a GPU
     offsets    int32 [E + 1], where x is: the rows of expert e are those from offsets[e] up to offsets[e + 1], of some
                experts none. A GPU reads them as the kernel runs: nothing waits for them, and a CUDA graph takes others
@@ -50,7 +56,10 @@ def grouped_linear(
     bias       [E, N], float16, bfloat16 or float32, or None
     epilogue   as for `lowlp.linear`; with 'silu_mul' the first N / 2 rows of each expert's matrix are the gate
     residual   of the shape of the result, float16, bfloat16 or float32, or None
-    out_dtype  'f16', 'bf16' or 'f32'; None: as x
+    out_dtype  'f16', 'bf16' or 'f32'; None: as x, of quantised x 'f16'. Of quantised integers 's32' too, the sums
+               as they are, as for `lowlp.linear`
+    activation  a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations` does;
+               None: x is taken as it is
 
     Returns [M, N] of `out_dtype`, or [M, N / 2] with 'silu_mul', in the library of x. Results are those of `linear` for
     each expert's rows but for the order of sums: products are added in f32 in one fixed order, which follows from M,
@@ -65,8 +74,10 @@ def grouped_linear(
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
     _check_weights(qw)
-    out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
     ending = _ending(epilogue, qw)
+    if activation is not None or isinstance(x, QuantizedActivations):
+        return _grouped_quantized(x, qw, offsets, bias, ending, residual, out_dtype, activation, stream)
+    out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
@@ -84,6 +95,39 @@ def grouped_linear(
     starts = as_host_array(offsets, "offsets")
     y = _grouped_numpy(as_host_array(x, "x"), qw, starts, host_bias, ending, host_residual, out)
     return as_torch_tensor(y)
+
+
+def _grouped_quantized(
+    x: Any,
+    qw: QuantizedTensor,
+    offsets: Any,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: object,
+    activation: str | DType | None,
+    stream: object,
+) -> Any:
+    """Of quantised x, or x that is quantised first."""
+    refuse_gradients(bias=bias, residual=residual)
+    if activation is not None:
+        if isinstance(x, QuantizedActivations):
+            raise LowlpValueError(f"activation: x is quantised already, to {x.dtype}; got {activation!r:.40}")
+        x = quantize_activations(x, activation, stream=stream)
+    quantized, out = QuantizedX.of(x), result_of(out_dtype)
+    if out == SUMS:
+        check_sums_alone(bias, epilogue or None, residual)
+    if is_torch_tensor(quantized.codes) and quantized.codes.is_cuda:
+        return grouped_on_gpu(quantized.codes, qw, offsets, bias, epilogue, residual, out, stream, quantized)
+    if stream is not None:
+        raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+    if not is_torch_tensor(quantized.codes):
+        return _grouped_numpy(quantized.codes, qw, offsets, bias, epilogue, residual, out, quantized)
+    host = QuantizedX.of(on_host(x))
+    host_bias = None if bias is None else as_host_array(bias, "bias")
+    host_residual = None if residual is None else as_host_array(residual, "residual")
+    starts = as_host_array(offsets, "offsets")
+    return as_torch_tensor(_grouped_numpy(host.codes, qw, starts, host_bias, epilogue, host_residual, out, host))
 
 
 def _check_weights(qw: QuantizedTensor) -> None:
@@ -109,9 +153,20 @@ def _ending(epilogue: object, qw: QuantizedTensor) -> str:
 
 
 def _grouped_numpy(
-    x: AnyArray, qw: QuantizedTensor, offsets: object, bias: Any, epilogue: str, residual: Any, out_dtype: str | None
+    x: AnyArray,
+    qw: QuantizedTensor,
+    offsets: object,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    quantized: QuantizedX | None = None,
 ) -> AnyArray:
-    activation = activation_of(x)
+    """As `grouped_linear`; with `quantized`, whose codes x are."""
+    activation = quantized.activation if quantized else activation_of(x)
+    if activation in FLOATS:
+        # As bytes.
+        x = x.view(np.uint8)
     experts, n, k = qw.shape
     columns = columns_of_y(qw, epilogue)
     bias_type, residual_type = check_part(bias, "bias"), check_part(residual, "residual")
@@ -122,7 +177,9 @@ def _grouped_numpy(
     if x.shape[0] == 0:
         return y
     rows, stride, aligned = rows_of_array(x, k)
-    if qw.permutation is not None:
+    if qw.permutation is not None and quantized:
+        rows, stride, aligned = rows_of_array(np.ascontiguousarray(rows[:, qw.permutation]), k)
+    elif qw.permutation is not None:
         rows, stride = ordered_on_cpu(rows, stride, aligned, qw.permutation)
         aligned = True
     given: dict[str, Any] = {"x": memory_of_rows(rows), "y": y, "row_offsets": starts}
@@ -133,7 +190,11 @@ def _grouped_numpy(
         residual_rows, residual_stride, is_aligned = rows_of_array(residual, columns)
         given["residual"] = memory_of_rows(residual_rows)
         aligned = aligned and is_aligned
-    spec = for_weights(spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type), qw)
+    if quantized:
+        spec = quantized.spec(qw, out, bias_type, aligned, epilogue, residual_type)
+        given.update({role: np.ascontiguousarray(part) for role, part in quantized.operands(spec, qw).items()})
+    else:
+        spec = for_weights(spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type), qw)
     m = rows.shape[0]
     schedule = schedule_for_experts(spec, m)
     product = product_of(spec, schedule)

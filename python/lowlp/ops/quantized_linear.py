@@ -74,14 +74,14 @@ def quantized_linear(
     if chosen.name == "f16":
         return _by_halves(quantized, qw, *parts, stream)
     if out == SUMS:
-        _check_sums_alone(bias, epilogue, residual)
+        check_sums_alone(bias, epilogue, residual)
     if chosen.name == "planes" and (is_on_gpu or not is_torch):
         return planes_linear(quantized.given, qw, *parts[:-1], stream, call)
     if is_on_gpu:
         return quantized_on_gpu(quantized, qw, *parts, stream, call)
     if not is_torch:
         return linear_numpy(quantized.codes, qw, *parts, quantized)
-    host = QuantizedX.of(_on_host(quantized.given))
+    host = QuantizedX.of(on_host(quantized.given))
     host_bias = None if bias is None else as_host_array(bias, "bias")
     host_residual = None if residual is None else as_host_array(residual, "residual")
     if chosen.name == "planes":
@@ -154,7 +154,7 @@ def _quantised(x: Any, activation: str | DType | None, stream: object, planes: b
     return quantize_activations(x, activation, planes=has_planes, stream=stream)
 
 
-def _on_host(x: QuantizedActivations) -> QuantizedActivations:
+def on_host(x: QuantizedActivations) -> QuantizedActivations:
     """Of tensors on the CPU, as arrays of numpy."""
     zeros = None if x.zeros is None else as_host_array(x.zeros, "x")
     codes, scales = as_host_array(x.codes, "x"), as_host_array(x.scales, "x")
@@ -162,7 +162,8 @@ def _on_host(x: QuantizedActivations) -> QuantizedActivations:
     return QuantizedActivations(codes, dtype=kind, scales=scales, zeros=zeros)
 
 
-def _check_sums_alone(*parts: Any) -> None:
+def check_sums_alone(*parts: Any) -> None:
+    """Raises `LowlpValueError` for a bias, epilogue or residual, which sums as they are do not have."""
     for name, part in zip(("bias", "epilogue", "residual"), parts, strict=True):
         if part is not None:
             raise LowlpValueError(f"{name}: must be None with out_dtype='s32', sums as they are; got {part!r:.40}")

@@ -111,27 +111,27 @@ def result_of(out_dtype: object, default: str = _DEFAULT_RESULT) -> str:
 
 
 def sums_of_weights(spec: LinearSpec, qw: QuantizedTensor) -> NDArray[Any]:
-    """The sum of the numbers of each row, [N]: int32, as integer scales of groups multiply them; float32 of the weights
-    where scales of groups are floats, without second scales."""
+    """The sum of the numbers of each row, [N], of experts [E N]: int32, as integer scales of groups multiply them;
+    float32 of the weights where scales of groups are floats, without second scales."""
     key = f"sums of weights {spec.adds_integers} {spec.has_integer_scales}"
     return np.asarray(qw.derived(key, lambda: {"sums": _sums_of_weights(spec, qw)})["sums"])
 
 
 def _sums_of_weights(spec: LinearSpec, qw: QuantizedTensor) -> NDArray[Any]:
-    n, k = qw.shape
+    *rows, k = qw.shape
     if not spec.adds_integers:
-        total = qw.dequantize().sum(1, dtype=np.float64)
-        return np.asarray(total / _second_scales(qw), np.float32)
+        total = qw.dequantize().sum(-1, dtype=np.float64)
+        return np.asarray(total / _second_scales(qw), np.float32).reshape(-1)
     code = qw.codec.code
     assert isinstance(code, DType)
     numbers = code.decode(np.arange(1 << code.bits, dtype=np.uint8)).astype(np.int64)[qw.codes]
-    grouped = numbers.reshape(n, -1, qw.group_size or k)
+    grouped = numbers.reshape(*rows, -1, qw.group_size or k)
     if qw.zeros is not None:
         grouped = grouped - np.asarray(qw.zeros).astype(np.int64)[..., None]
     of_groups = grouped.sum(-1)
     if spec.has_integer_scales:
         of_groups = of_groups * np.asarray(qw.scales).astype(np.int64)
-    return np.asarray(of_groups.sum(-1), np.int32)
+    return np.asarray(of_groups.sum(-1), np.int32).reshape(-1)
 
 
 def _second_scales(qw: QuantizedTensor) -> Any:

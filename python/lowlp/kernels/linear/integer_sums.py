@@ -128,7 +128,8 @@ def numbers_of_rows(
         acc = numbers_of_group(spec, acc, sum_x, zeros)
     if not takes_sums_of_weights(spec):
         return acc
-    of_weights = ll.load_global(ll.view_global(operands.weight_sums, shape=[spec.n, 1]), offsets=[row, 0], layout=rows)
+    sums_view = ll.view_global(operands.weight_sums, shape=[spec.rows_of_weights, 1])
+    of_weights = ll.load_global(sums_view, offsets=[row, 0], layout=rows)
     if spec.x_bipolar:
         return acc * 2 - of_weights * ((1 << spec.x_bipolar) - 1)
     x_zeros = of_columns(operands.x_zeros)

@@ -122,7 +122,7 @@ def _operands_of_quantised(spec: LinearSpec) -> Iterator[Operand]:
     if spec.x_zeros:
         yield Operand("x_zeros", "x_zeros", "int32", (ROWS,))
     if takes_sums_of_weights(spec):
-        yield Operand("weight_sums", "weight_sums", "int32" if spec.adds_integers else "f32", (spec.n,))
+        yield Operand("weight_sums", "weight_sums", "int32" if spec.adds_integers else "f32", (spec.rows_of_weights,))
 
 
 def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:

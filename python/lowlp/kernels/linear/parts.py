@@ -260,13 +260,14 @@ def finished(
     """
     layout_of_accumulators = accumulators[0].layout
     if has_sums_alone(spec):
-        return _scaled_numbers(spec, accumulators[0], operands, row, column)
+        first = row if first_of_expert is None else row + first_of_expert
+        return _scaled_numbers(spec, accumulators[0], operands, first, column)
     values = []
     for first_row, acc in zip(spec.first_rows, accumulators, strict=True):
         rows = layout_of_accumulators.reduce([1], keep_dims=True)
         row_of_weights = row + first_row if first_of_expert is None else row + first_row + first_of_expert
         if spec.is_of_integers:
-            acc = _scaled_numbers(spec, acc, operands, row + first_row, column)
+            acc = _scaled_numbers(spec, acc, operands, row_of_weights, column)
         if spec.row_scale2:
             acc = acc * ll.load_global(
                 ll.view_global(operands.scale2, shape=[spec.rows_of_weights, 1]),
@@ -300,7 +301,7 @@ def _scaled_numbers(spec: LinearSpec, acc: ll.Tile, operands: Arguments, row: ll
     rows = acc.layout.reduce([1], keep_dims=True)
 
     def of_rows(array: ll.Pointer, kind: str) -> ll.Tile:
-        view = ll.view_global(array, shape=[spec.n, 1])
+        view = ll.view_global(array, shape=[spec.rows_of_weights, 1])
         return as_f32(ll.load_global(view, offsets=[row, 0], layout=rows), kind)
 
     has_zeros = spec.adds_integers and spec.zeros and not sums_by_group(spec)
@@ -319,7 +320,7 @@ def _scaled_numbers(spec: LinearSpec, acc: ll.Tile, operands: Arguments, row: ll
 
 def _bytes_of_rows(spec: LinearSpec, operands: Arguments, row: ll.Scalar, rows: Layout) -> ll.Tile:
     """The integers of the one group of each row, as they are stored."""
-    view = ll.view_global(operands.scales, shape=[spec.n, 1])
+    view = ll.view_global(operands.scales, shape=[spec.rows_of_weights, 1])
     return ll.load_global(view, offsets=[row, 0], layout=rows)
 
 

@@ -399,10 +399,10 @@ def _check_experts(spec: LinearSpec) -> None:
         raise LowlpValueError(f"experts: must be 0 to {MOST_EXPERTS}, got {spec.experts!r}")
     if not spec.experts:
         return
-    if spec.vectors is not None or spec.is_of_bytes or spec.ordered_rows or spec.table not in ("", "tensor"):
+    if spec.vectors is not None or spec.ordered_rows or spec.table not in ("", "tensor"):
         raise LowlpValueError(
-            "experts: multiply f16 and bf16 activations with codes of one weight and at most one table, got "
-            f"{spec.activation} and {spec.codec}"
+            "experts: multiply with codes of one weight and at most one table, by rows in the order of the weights, "
+            f"got {spec.codec}"
         )
     if spec.is_packed_apart:
         raise LowlpValueError(

@@ -40,7 +40,9 @@ def drawn(rng: random.Random) -> Iterator[tuple[PlanesSpec, PlaneSchedule]]:
                 yield spec, StreamSchedule(rows, rng.choice(WARPS), tiles, rng.choice(SLICES), steps, stages)
             else:
                 groups, steps, at_once = rng.choice(WARPGROUPS), rng.choice((1, 2, 4)), rng.choice((2, 8))
-                yield spec, WarpgroupSchedule(rng.choice(COLUMNS), groups, steps, stages, rng.random() < 0.6, at_once)
+                producer, tiles, blocks = rng.random() < 0.6, rng.choice((1, 1, 2)), rng.choice((0, 0, 132))
+                columns = rng.choice(COLUMNS)
+                yield spec, WarpgroupSchedule(columns, groups, steps, stages, producer, at_once, tiles, blocks)
         except LowlpError:
             continue
 

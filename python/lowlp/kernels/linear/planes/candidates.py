@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -25,6 +26,8 @@ CLASSES: Final = (1, 4, 16, 64, 256, 1024, 4096)
 _STAGES: Final = 4
 """At most: memory answers no sooner where more is asked for at once."""
 _LEAST_WARPS: Final = 4
+_LEAST_IDLE: Final = 1.08
+"""Waves that blocks take over what they would take if none were idle, from which sharing tiles may gain."""
 _MOST_STREAMED: Final = 512
 """Planes of rows of x, beyond which warpgroups are faster whatever the schedule."""
 
@@ -61,13 +64,27 @@ def _streams(spec: PlanesSpec, m: int) -> Iterator[StreamSchedule]:
 
 def _warpgroups(spec: PlanesSpec, m: int, device: Device) -> Iterator[WarpgroupSchedule]:
     columns = COLUMNS if m > COLUMNS[-1] else [found for found in COLUMNS if found < m + 16]
-    shared = (0, device.multiprocessors)
-    choices = itertools.product(columns, WARPGROUPS, STEPS_OF_WARPGROUPS, (True, False), COLUMN_TILES, shared)
-    for width, warpgroups, steps, producer, tiles, blocks in choices:
-        if (tiles - 1) * width >= m or steps > max(1, spec.units_k) or 64 * (warpgroups - 1) >= spec.n:
+    forms = itertools.product(STEPS_OF_WARPGROUPS, (True, False), COLUMN_TILES, (0, device.multiprocessors))
+    for width, warpgroups, (steps, producer, tiles, blocks) in itertools.product(columns, WARPGROUPS, forms):
+        if steps > max(1, spec.units_k) or 64 * (warpgroups - 1) >= spec.n or width * (tiles - 1) >= m:
             continue
-        in_flight = products_at_once(spec, tiles * width, steps)
-        yield WarpgroupSchedule(width, warpgroups, steps, 2, producer, in_flight, tiles, blocks)
+        draft = WarpgroupSchedule(width, warpgroups, steps, 2, producer, 8, tiles, blocks)
+        if blocks and not _is_worth_sharing(spec, draft, m, device):
+            continue
+        yield with_products(spec, draft)
+
+
+def with_products(spec: PlanesSpec, schedule: WarpgroupSchedule) -> WarpgroupSchedule:
+    """With as many products in flight as there are registers for."""
+    in_flight = products_at_once(spec, schedule.columns_of_block, schedule.steps)
+    return dataclasses.replace(schedule, products_in_flight=in_flight)
+
+
+def _is_worth_sharing(spec: PlanesSpec, schedule: WarpgroupSchedule, m: int, device: Device) -> bool:
+    """Whether tiles that are each one block's leave much of a last wave idle."""
+    tiles = -(-spec.n // schedule.rows_of_w) * -(-m // schedule.columns_of_block)
+    waves = tiles / device.multiprocessors
+    return math.ceil(waves) > _LEAST_IDLE * waves
 
 
 def for_rows(spec: PlanesSpec, division: PlaneSchedule, m: int, device: Device = H200) -> PlaneSchedule | None:
@@ -83,16 +100,16 @@ def for_rows(spec: PlanesSpec, division: PlaneSchedule, m: int, device: Device =
         )
     else:
         widest = next((columns for columns in COLUMNS if columns >= m), COLUMNS[-1])
+        tiles = division.column_tiles if m > division.columns else 1
+        blocks = division.blocks and device.multiprocessors
+        most = widest if m <= division.columns_of_block else min(widest, division.columns)
         drafts = (
-            dataclasses.replace(
-                division,
-                columns=columns,
-                steps=steps,
-                products_in_flight=products_at_once(spec, columns * division.column_tiles, steps),
-                blocks=division.blocks and device.multiprocessors,
+            with_products(
+                spec, dataclasses.replace(division, columns=columns, steps=steps, column_tiles=tiles, blocks=blocks)
             )
             for columns in reversed(COLUMNS)
-            if columns <= min(widest, max(division.columns, widest if m <= division.columns else 0))
-            for steps in sorted(s for s in STEPS_OF_WARPGROUPS if s <= min(division.steps, max(1, spec.units_k)))[::-1]
+            if columns <= most
+            for steps in reversed(STEPS_OF_WARPGROUPS)
+            if steps <= min(division.steps, max(1, spec.units_k))
         )
     return next((found for draft in drafts if (found := staged(spec, draft, device, draft.stages))), None)

@@ -29,6 +29,10 @@ _STAGE_OF_WARPGROUPS: Final = 110.0
 # Cycles to begin and end a tile, and for each of its results of a thread.
 _TILE: Final = 2500.0
 _RESULT: Final = 6.0
+# To leave accumulators of shared tiles to other blocks, and to add them.
+_SHARING_US: Final = 3.0
+_FROM_L2: Final = 2.0
+"""Times what memory gives an SM the L2 cache gives it: all that its blocks read."""
 _LATENCY_US: Final = 1.0
 """From a request to memory to its answer, while much is asked for."""
 _SHARED_PER_SM: Final = 228 * 1024
@@ -80,8 +84,7 @@ def _by_streams(spec: PlanesSpec, schedule: StreamSchedule, m: int, device: Devi
     stage_bytes = schedule.slices * (shapes.weight_rows + shapes.x_columns) * schedule.steps * STEP_K // 8
     in_flight = at_once * max(1, schedule.stages - 1) * stage_bytes * min(of_sm, at_once) / at_once
     wanted = device.bytes_per_us / device.multiprocessors * _LATENCY_US
-    # What all blocks read goes through the L2 cache, of which an SM gets about twice what memory gives it.
-    from_l2 = of_sm * stages * stage_bytes / (2 * device.bytes_per_us / device.multiprocessors)
+    from_l2 = of_sm * stages * stage_bytes / (_FROM_L2 * device.bytes_per_us / device.multiprocessors)
     memory = max(_memory_us(spec, m, device), from_l2) * math.pow(max(1.0, wanted / in_flight), 0.7)
     # The last blocks of a wave have a part of the memory's rate.
     compute = max(busy, alone) / device.cycles_per_us
@@ -89,32 +92,27 @@ def _by_streams(spec: PlanesSpec, schedule: StreamSchedule, m: int, device: Devi
 
 
 def _by_warpgroups(spec: PlanesSpec, schedule: WarpgroupSchedule, m: int, device: Device) -> float:
-    columns = schedule.columns_of_block
-    tiles = -(-spec.n // schedule.rows_of_w) * -(-m // columns)
+    tiles = -(-spec.n // schedule.rows_of_w) * -(-m // schedule.columns_of_block)
+    # Blocks that share tiles have equal work, where others have whole waves of it.
+    stages = -(-spec.units_k // schedule.steps)
     of_sm: float = -(-tiles // device.multiprocessors)
     if schedule.blocks:
-        of_sm = max(tiles / device.multiprocessors, 1 / -(-spec.units_k // schedule.steps))
-    stages = -(-spec.units_k // schedule.steps)
-    pairs = spec.w_code.bits * spec.x_code.bits
-    products = (
-        schedule.warpgroups
-        * schedule.steps
-        * pairs
-        * schedule.column_tiles
-        * max(_LEAST, _BY_COLUMN * schedule.columns)
-    )
+        of_sm = max(tiles / device.multiprocessors, 1 / stages)
+    pairs = spec.w_code.bits * spec.x_code.bits * schedule.column_tiles
+    products = schedule.warpgroups * schedule.steps * pairs * max(_LEAST, _BY_COLUMN * schedule.columns)
     # One warpgroup alone waits for its own products.
     waiting = _STAGE_OF_WARPGROUPS * (2.0 if schedule.warpgroups == 1 else 1.0) * (1.0 if schedule.producer else 1.3)
     waiting *= 1.0 + 1.0 / schedule.products_in_flight
-    stage_bytes = (spec.w_code.bits * schedule.rows_of_w + spec.x_code.bits * columns) * schedule.steps * 32
+    shapes = tile_shapes(spec, schedule)
+    stage_bytes = (shapes.weight_rows + shapes.x_columns) * schedule.steps * STEP_K // 8
     rate = device.bytes_per_us / device.multiprocessors
-    wanted = rate * _LATENCY_US
-    copied = stage_bytes / (2 * rate) * device.cycles_per_us
+    copied = stage_bytes / (_FROM_L2 * rate) * device.cycles_per_us
     latency = _LATENCY_US * device.cycles_per_us / max(1, schedule.stages - 1)
     cycles = max(products + waiting, copied, latency)
-    compute = of_sm * (stages * cycles + _TILE + _RESULT * columns / 2)
-    sms = 1.0 if schedule.blocks else min(1.0, tiles / device.multiprocessors)
-    in_flight = max(1, schedule.stages - 1) * stage_bytes * sms
-    memory = _memory_us(spec, m, device) * math.pow(max(1.0, wanted / in_flight), 0.7)
-    compute /= device.cycles_per_us
-    return device.launch_us + max(memory, compute) + 0.06 * min(memory, compute)
+    ending = _TILE + _RESULT * schedule.columns_of_block / 2
+    compute = of_sm * (stages * cycles + ending) / device.cycles_per_us
+    busy = 1.0 if schedule.blocks else min(1.0, tiles / device.multiprocessors)
+    in_flight = max(1, schedule.stages - 1) * stage_bytes * busy
+    memory = _memory_us(spec, m, device) * math.pow(max(1.0, rate * _LATENCY_US / in_flight), 0.7)
+    sharing = _SHARING_US if schedule.blocks else 0.0
+    return device.launch_us + max(memory, compute) + 0.06 * min(memory, compute) + sharing

@@ -22,6 +22,9 @@ _MOST_REGISTERS: Final = 255
 _RESULT: Final = 0.42
 """Registers for a column of a tile by warpgroups as it is stored."""
 _OF_RESIDUAL: Final = 16
+_WIDE: Final = 2
+_OF_SHARING: Final = 24
+"""Registers for the work that is left of shared tiles, of more warpgroups than two, where `ptxas` has none to spare."""
 
 
 def has_warpgroups(device: Device) -> bool:
@@ -38,13 +41,15 @@ def accumulators(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
 
 
 def registers(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
-    """An estimate of what a thread that multiplies needs, at most a few fewer than `ptxas` takes (642 schedules)."""
+    """An estimate of what a thread that multiplies needs, at most a few fewer than `ptxas` takes (730 schedules)."""
     held = accumulators(spec, schedule)
     if isinstance(schedule, WarpgroupSchedule):
         # Planes of weights of a stage; at the end results, and addresses of what is stored.
         ending = int(_RESULT * schedule.columns)
         if spec.residual:
             ending += schedule.columns // 2 + _OF_RESIDUAL
+        if schedule.blocks and schedule.warpgroups > _WIDE:
+            ending += _OF_SHARING
         return held + max(26 + 8 * schedule.steps, 30 + ending)
     columns = schedule.rows * planes_held(spec.x_code.bits, schedule.rows)
     ending = schedule.rows // 2 if spec.residual else 0

@@ -82,6 +82,16 @@ def test_it_holds_both_packages_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.endswith((".a", ".h", ".td", ".cpp", ".pyc"))]
 
 
+def test_it_has_extras(wheel: Path) -> None:
+    files = zipfile.ZipFile(wheel)
+    (name,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+    text = files.read(name).decode()
+    assert {"torch", "transformers", "checkpoints"} <= set(re.findall(r"^Provides-Extra: (\S+)$", text, re.MULTILINE))
+    assert re.search(r"^Requires-Dist: torch>=\S+ ?; extra == ['\"]torch['\"]$", text, re.MULTILINE)
+    # Without extras neither comes along.
+    assert not re.search(r"^Requires-Dist: (torch|transformers)[^;]*$", text, re.MULTILINE)
+
+
 def test_it_needs_no_library_but_those_of_the_system(libraries: list[Path]) -> None:
     assert libraries
     for library in libraries:
@@ -133,6 +143,7 @@ def test_it_quantises_compiles_and_runs(environment: Path) -> None:
 def test_its_commands_work(environment: Path) -> None:
     program = (ROOT / "examples" / "fig2.mlir").read_text(encoding="utf-8")
     assert "sm_90a" in run(environment, "lowlp", "targets")
+    assert run(environment, "lowlp", "doctor", "--cpu").endswith("nothing is missing\n")
     assert "simt.mma" in run(environment, "lowlp-opt", "-", "--lowlp-to-thread", given=program)
     assert "gpu.binary" in run(environment, "lowlp-opt", "-", "--lowlp-to-ptx=arch=sm_80", given=program)
 

@@ -287,3 +287,14 @@ def test_weights_are_packed_for_activations_by_the_names_that_linear_takes(name:
     for other in ("int1", "f6e3m2", "int9", "quaternary"):
         with pytest.raises(LowlpValueError, match=rf"activation: must be one of f16, .*ternary, .*, got '{other}'"):
             lowlp.quantize(w, "int4", group_size=-1, activation=other)
+
+
+def test_many_rows_with_integer_scales_go_by_warpgroups() -> None:
+    arguments = {"n": 1024, "k": 1024, "weight": "int4", "activation": "int8", "scale_dtype": "uint4"}
+    arguments |= {"super_scale_dtype": "f16"}
+    assert "wgmma" not in lowlp.compile_linear(**arguments, m=(1, 16)).ptx
+    narrow = {"n": 8192, "k": 8192, "weight": "int1", "activation": "int8"}
+    for many in (arguments, narrow):
+        kernel = lowlp.compile_linear(**many, m=(256, 256))
+        assert re.search(r"wgmma.mma_async.sync.aligned.m64n\d+k32.s32.s8.s8", kernel.ptx)
+        assert kernel.spilled_bytes == 0

@@ -12,10 +12,12 @@ import numpy as np
 from lowlp.activations.quantized import QuantizedActivations
 from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
+from lowlp.compiler.targets import target as find_target
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, reason_for, schedule_for
 from lowlp.kernels.linear.codebooks.frequent_entries import checked_frequencies, hot_entries
+from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import takes_vector_order
 from lowlp.kernels.linear.paths import check_path
@@ -270,6 +272,8 @@ def compile_linear(
         # So many rows are promised weights that are not rounded.
         spec = replace(spec, scales_weights=False)
     device = device_like(check_arch(target))
+    if meant_for:
+        spec = for_many_rows(spec, meant_for[0], bool(find_target(target).instructions["wgmma.mma_async"]))
     most_rows, reason = meant_for[1] if meant_for and schedule is None else ANY_ROWS, ""
     if schedule is None:
         rows_meant = meant_for[1] if meant_for else ANY_ROWS

@@ -8,8 +8,10 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from lowlp.compiler.targets import target
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.schedules.device import device_of
@@ -108,6 +110,8 @@ def _bind(
 
     if m == 0:
         return BoundProduct(None, allocate)
+    if not batch_invariant:
+        spec = for_many_rows(spec, m, bool(target(device.arch).instructions["wgmma.mma_async"]))
     schedule = schedule_for(spec, m, device, batch_invariant, device_name(ordinal))
     spec = replace(spec, dependent_launch=is_allowed() and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher

@@ -17,7 +17,9 @@ from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels, file_stem
 from lowlp.benchmarks.preparing import MULTIPROCESSORS, AnyJob, Job, as_known, compiled, describe, describe_packed
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import compiler_version
+from lowlp.compiler.targets import target
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.operand_list import TAKES_ALL
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.planes.choosing import choose_planes
@@ -145,17 +147,20 @@ def _described(index: PreparedKernels, kind: ActivationKind, path: str, shapes: 
 def _jobs(
     index: PreparedKernels, kind: ActivationKind, path: str, sample: QuantizedTensor, shape: Shape, rows: Sequence[int]
 ) -> Iterator[AnyJob]:
-    by_schedule: dict[Any, list[int]] = {}
+    by_schedule: dict[Any, tuple[Any, list[int]]] = {}
     device = device_ahead(index.arch, index.multiprocessors, index.gpu)
     spec: Any = planes_spec(kind, shape) if path == "planes" else bytes_spec(kind, path, sample, shape)
+    has_warpgroups = bool(target(index.arch).instructions["wgmma.mma_async"])
     for m in rows:
         if path == "planes":
+            taken: Any = spec
             schedule: Any = choose_planes(spec, m, device, index.gpu).schedule
         else:
-            schedule = schedule_for(spec, m, device, gpu=index.gpu)
-        by_schedule.setdefault(schedule, []).append(m)
+            taken = for_many_rows(spec, m, has_warpgroups)
+            schedule = schedule_for(taken, m, device, gpu=index.gpu)
+        by_schedule.setdefault(schedule, (taken, []))[1].append(m)
     name = kind.kernel_kind(path)
-    for schedule, shared in by_schedule.items():
+    for schedule, (taken, shared) in by_schedule.items():
         file = f"{file_stem(name)}-{shape}-m{shared[0]}.lowlp"
         entry = KernelEntry(name, shape.n, shape.k, tuple(shared), file, asdict(schedule))
-        yield PlanesJob(spec, schedule, entry) if path == "planes" else Job(spec, schedule, entry)
+        yield PlanesJob(taken, schedule, entry) if path == "planes" else Job(taken, schedule, entry)

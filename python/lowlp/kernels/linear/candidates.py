@@ -35,6 +35,7 @@ FEW_ROWS: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
 _STREAMED_COLUMNS: Final = (8, 16, 32)
 """Of a tile without warpgroups."""
+_UNIT_OF_TWO_TILES: Final = 32
 _MOST_COLUMNS: Final = 128
 """Of a tile by warpgroups."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
@@ -262,6 +263,9 @@ def _widths(
         widths = [(rows, 1)]
     else:
         widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if ending_numbers(spec) else [])]
+    if rows > 32 and spec.is_of_bytes and spec.groups > 1 and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
+        # A warp has units whole, and beside their accumulators those of a group.
+        widths.append((32, 1))
     for (columns, column_tiles), sharing in itertools.product(widths, sharings):
         yield columns, column_tiles, *sharing
     if rows < 128 or (False, 1) not in sharings:

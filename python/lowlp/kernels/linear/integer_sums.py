@@ -12,7 +12,8 @@ zero points of groups with 's32' (`LinearSpec.adds_integers`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
@@ -24,6 +25,7 @@ from .spec import SUMS, LinearSpec
 if TYPE_CHECKING:
     from .parts import Arguments
 
+_FEW_ROWS: Final = 16
 _ONES = {"uint8": 0x01010101, "int8": 0x01010101, "f8e4m3": 0x38383838}
 
 
@@ -77,6 +79,14 @@ def takes_sums_of_rows(spec: LinearSpec) -> bool:
 def takes_sums_of_weights(spec: LinearSpec) -> bool:
     """Whether kernels take the sums of the numbers of each row of weights: where x has zero points."""
     return spec.x_zeros or spec.x_bipolar > 0
+
+
+def for_many_rows(spec: LinearSpec, rows: int, has_warpgroups: bool) -> LinearSpec:
+    """The spec for at least so many rows of x: products by `wgmma` add groups in f32, though their scales are integers,
+    since no program of warpgroups multiplies sums of int32."""
+    if not spec.has_integer_scales or rows <= _FEW_ROWS or not has_warpgroups:
+        return spec
+    return replace(spec, integer_sums=False)
 
 
 def ones(spec: LinearSpec, held: Layout) -> ll.Tile:

@@ -53,6 +53,7 @@ class LinearSpec:
     x_bipolar     bits of codes u of x that stand for 2 u - (2^b - 1); 0: others
     hot_entries   of books that do not fit in shared memory, so many, the first ones, are kept there: they get many of
                   the accesses; 0: none
+    integer_sums  integer scales of groups multiply sums of int32, where they can; else they are floats
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
     experts       so many matrices [N, K], one after the other, of which each multiplies a range of the rows of x
                   (`experts`); 0: one matrix multiplies them all
@@ -76,6 +77,7 @@ class LinearSpec:
     x_bipolar: int = 0
     hot_entries: int = 0
     experts: int = 0
+    integer_sums: bool = True
 
     def __post_init__(self) -> None:
         for name in ("n", "k"):
@@ -171,6 +173,8 @@ class LinearSpec:
         """Whether integer scales of groups multiply sums of integers: of scales in two levels, the second one for a
         whole row, with which no sum leaves int32."""
         if not self.is_of_integers or not self.super_scale or self.supers > 1 or self.corrector or self.out == SUMS:
+            return False
+        if not self.integer_sums:
             return False
         code, scale = self.codec.code, named_dtype(self.scale, "scale")
         assert isinstance(code, DType)

@@ -137,6 +137,21 @@ def test_paths_that_are_chosen_badly_are_told():
     assert "badly" not in report.text_of(results) and "more than 5 %" in report.text_of(results)
 
 
+def test_the_page_shows_them_with_a_plot(tmp_path):
+    from lowlp.benchmarks.page import write_report
+
+    times = {(who("planes"), "w1a1", 4096): 500.0, (who("s8"), "w1a1", 4096): 2200.0, ("torch", "f16", 4096): 5600.0}
+    data = tmp_path / "r.json"
+    results_of({}).save(data)
+    results_of(times).save(tmp_path / "r.activations-1.json")
+    written = write_report(Results.load(data), data, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert tmp_path / "r.activations-1-tops.svg" in written and "(r.activations-1-tops.svg)" in page
+    # 2 x 4096 x 57344 x 8192 operations in 500 us.
+    assert ">7697.00<" in (tmp_path / "r.activations-1-tops.svg").read_text()
+    assert "## Quantised activations" in page and "| W1A1 | 57344x8192 | 4096 | **500** | 2200 |" in page
+
+
 def test_commands(capsys):
     assert main(["bench", "--activations", "--codebooks"]) == 1
     assert "--codebooks: is not with --activations" in capsys.readouterr().err

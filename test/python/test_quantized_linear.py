@@ -290,7 +290,7 @@ def test_weights_are_packed_for_activations_by_the_names_that_linear_takes(name:
 
 
 def test_many_rows_with_integer_scales_go_by_warpgroups() -> None:
-    arguments = {"n": 1024, "k": 1024, "weight": "int4", "activation": "int8", "scale_dtype": "uint4"}
+    arguments = {"n": 8192, "k": 8192, "weight": "int4", "activation": "int8", "scale_dtype": "uint4"}
     arguments |= {"super_scale_dtype": "f16"}
     assert "wgmma" not in lowlp.compile_linear(**arguments, m=(1, 16)).ptx
     narrow = {"n": 8192, "k": 8192, "weight": "int1", "activation": "int8"}

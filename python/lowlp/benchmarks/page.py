@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from lowlp.drawing.svg import to_svg
 
 from . import ablation, book_targets, report
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
+from .activations import report as of_activations
+from .activations.plots import effective_tops
 from .attention import results as of_attention
 from .attention.cases import HEAD_DIM, HEADS, PAGE
 from .cases import GROUP_SIZE, SHAPES
@@ -54,6 +57,18 @@ Weights of codebooks with scales of rows, by `lowlp bench --codebooks`: microsec
 that is allowed, what the tables would allow at best, and the time of AQLM. Codes and entries are random. Bold is what
 is missed. With many rows the time of our int4 is allowed, times 1.05 to 1.2."""
 
+_ACTIVATIONS = """\
+Products from codes to f16 by `lowlp bench --activations`: microseconds by each path of ours, bold the one that `linear`
+takes, and the fastest library with such weights and activations of 8 bits. Required time = max(rival / factor, empty
+kernel + 1.08 x floor); the first table has geometric means over shapes of required over ours, and in brackets the speed
+over the rival and the factor asked. Sums of integers with a scale a row are equal to the exact ones, to the bit after
+scales; others are within 2e-3, of 8-bit floats 5e-3. `_int_mm` returns int32 and takes no scales; up to 16 rows are
+padded for it to 32."""
+
+ACTIVATIONS_MARK: Final = ".activations-"
+"""In the names of files that the page of NAME.json shows: NAME.activations-1.json."""
+TOPS_END: Final = "-tops.svg"
+
 _VERSIONS = """\
 Products with codebooks in the versions of VQ-LLM's table IV, by `lowlp bench --codebooks --ablation`: microseconds, and
 in brackets what part of the time of GC that is. GC has all entries in global memory, SC all in shared memory, O1 those
@@ -76,7 +91,8 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
     """Writes the plots beside the results' file and the page; returns what was written.
 
     data   the results' file, NAME.json; plots go beside it. From beside it are taken notes in Markdown, NAME.notes.md,
-           and results on drawn problems, NAME.models-*.json, and of attention, NAME.attention-*.json
+           and results on drawn problems, NAME.models-*.json, of attention, NAME.attention-*.json, and of quantised
+           activations, NAME.activations-*.json
     page   docs/performance.md
 
     Raises `LowlpValueError` for results on drawn problems or of attention that are none.
@@ -91,6 +107,13 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
     notes = data.with_name(f"{data.stem}.notes.md")
     attention = sorted(data.parent.glob(f"{data.stem}{of_attention.MARK}*.json"))
     drawn = sorted(data.parent.glob(f"{data.stem}{MODELS_MARK}*.json"))
+    activations = {
+        path: Results.load(path) for path in sorted(data.parent.glob(f"{data.stem}{ACTIVATIONS_MARK}*.json"))
+    }
+    for path, one in activations.items():
+        if tops := effective_tops(one):
+            written.append(path.with_name(path.stem + TOPS_END))
+            written[-1].write_text(to_svg(tops), encoding="utf-8")
     text = page_text(
         results,
         os.path.relpath(data, page.parent),
@@ -98,6 +121,7 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
         notes.read_text(encoding="utf-8") if notes.is_file() else "",
         {os.path.relpath(path, page.parent): ModelResults.load(path) for path in drawn},
         {os.path.relpath(path, page.parent): of_attention.AttentionResults.load(path) for path in attention},
+        {os.path.relpath(path, page.parent): one for path, one in activations.items()},
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
@@ -111,9 +135,10 @@ def page_text(
     notes: str = "",
     drawn: Mapping[str, ModelResults] | None = None,
     attention: Mapping[str, of_attention.AttentionResults] | None = None,
+    activations: Mapping[str, Results] | None = None,
 ) -> str:
-    """The page; `data`, `pictures` and the keys of `drawn` and `attention` are links from it."""
-    parts = _parts(results, data, pictures, notes, drawn or {}, attention or {})
+    """The page; `data`, `pictures` and the keys of `drawn`, `attention` and `activations` are links from it."""
+    parts = _parts(results, data, pictures, notes, drawn or {}, attention or {}, activations or {})
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
@@ -124,6 +149,7 @@ def _parts(
     notes: str,
     drawn: Mapping[str, ModelResults],
     attention: Mapping[str, of_attention.AttentionResults],
+    activations: Mapping[str, Results],
 ) -> Iterator[str]:
     yield "# Performance"
     yield f"Written by `lowlp bench --report` from [the results]({Path(data).as_posix()}); do not edit."
@@ -165,6 +191,7 @@ def _parts(
         yield _VERSIONS
         yield versions
     yield from _of_attention(attention)
+    yield from _of_activations(activations)
     yield "## Times in microseconds"
     for shape in SHAPES:
         table = report.times_table(results, shape)
@@ -206,6 +233,28 @@ def _of_attention(found: Mapping[str, of_attention.AttentionResults]) -> Iterato
         yield of_attention.decode_table(one)
         yield of_attention.limits_table(one)
         yield of_attention.append_table(one)
+
+
+def _of_activations(found: Mapping[str, Results]) -> Iterator[str]:
+    """The section of products with quantised activations."""
+    if not found:
+        return
+    yield "## Quantised activations"
+    yield _ACTIVATIONS
+    for link, one in found.items():
+        yield "\n".join(_describe(run, number, len(one.runs)) for number, run in enumerate(one.runs, 1))
+        yield f"[results]({Path(link).as_posix()})"
+        if table := of_activations.required_table(one):
+            yield table
+        if lines := of_activations.halves_lines(one):
+            yield "\n".join(f"- {line}" for line in lines)
+        yield of_activations.times_table(one)
+        if lines := of_activations.badly_chosen(one):
+            yield "Cells where another path is more than 5 % faster than the one that is taken:"
+            yield "\n".join(f"- {line}" for line in lines)
+        if effective_tops(one) is not None:
+            picture = str(Path(link).with_suffix("")) + TOPS_END
+            yield f"![{Path(picture).stem}]({Path(picture).as_posix()})"
 
 
 def _counted(counts: Mapping[str, int], statuses: Sequence[str]) -> str:

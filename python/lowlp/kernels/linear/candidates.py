@@ -36,6 +36,8 @@ FEW_ROWS: Final = 16
 _STREAMED_COLUMNS: Final = (8, 16, 32)
 """Of a tile without warpgroups."""
 _UNIT_OF_TWO_TILES: Final = 32
+_MOST_OF_FOUR: Final = 64
+"""Tiles of 64 rows times columns, of a warpgroup of four that multiply bytes."""
 _MOST_COLUMNS: Final = 128
 """Of a tile by warpgroups."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
@@ -232,6 +234,9 @@ def wide_drafts(
                 continue
             if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
                 # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
+                continue
+            if spec.is_of_bytes and warpgroups == 4 and row_tiles * columns > _MOST_OF_FOUR:
+                # A thread has 128 registers; fragments of bytes take some beside accumulators.
                 continue
             is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
             if rows < 128 and steps == 8 and not is_small:

@@ -21,7 +21,6 @@ from lowlp.schedules.device import H200
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "m", "schedule"),
     [

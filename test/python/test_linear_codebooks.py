@@ -62,7 +62,6 @@ def vectors_of(text: str) -> Vectors:
     return found
 
 
-@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "m", "activation"),
     [

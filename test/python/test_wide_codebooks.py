@@ -46,7 +46,6 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
     return y
 
 
-@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "activation", "schedule"),
     [

@@ -234,7 +234,7 @@ def test_an_epilogue_is_a_function_of_the_sums(name: str, epilogue: str) -> None
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "half"), [*((name, 101) for name in SCHEDULES), ("wide", 192)])
 def test_gate_and_up_are_the_products_of_their_rows(name: str, half: int) -> None:
     config = Config("int2", 128) if name == "plain" else Config("int6", 128)

@@ -176,7 +176,6 @@ def test_scaled_entries_of_extreme_tables(activation: str) -> None:
         np.testing.assert_array_equal(y.T, wanted)
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -202,7 +201,6 @@ def test_schedules(schedule: Schedule) -> None:
     assert "by tensor copies" in str(kernel.description.notes["pipelines"])
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("weight", "parts", "fields"),
     [
@@ -249,7 +247,6 @@ def test_code_of_warps_that_share_units(weight: str, instruction: str) -> None:
     assert "brx.idx" not in ptx
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("schedule", "k"),
     [

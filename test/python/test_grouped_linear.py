@@ -13,7 +13,10 @@ import lowlp
 from lowlp.errors import LowlpError
 from lowlp.kernels.linear.experts import most_tiles_of_columns
 from lowlp.kernels.linear.experts_choosing import MOST_MEAN, schedule_for_experts, tiles_of_columns
+from lowlp.kernels.linear.fitting import stage_bytes
+from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops.linear_kernels import cpu_kernel
 
 RANDOM = np.random.default_rng(20261123)
 
@@ -139,6 +142,13 @@ def test_schedules_follow_the_number_of_rows_alone() -> None:
     # Of four rows that choose among many experts nearly all have a tile of their own.
     assert 3.9 < tiles_of_columns(128, 4, 8) < 4.0 and most_tiles_of_columns(128, 4, 8) == 4
     assert most_tiles_of_columns(2, 20, 8) == 4 and most_tiles_of_columns(5, 0, 8) == 0
+
+
+def test_what_several_parts_need_is_copied_once() -> None:
+    spec = LinearSpec(n=512, k=256, codec="f4e2m1 g32 e8m0", aligned=True, experts=4)
+    form = Schedule(stages=3, warpgroups=2, row_tiles=2, columns=16, steps=2, scales_on="weights", share_tiles=False)
+    pipelines = str(cpu_kernel(spec, form).description.notes["pipelines"])
+    assert f"3 stages of {stage_bytes(spec, form)} bytes by tensor copies of a producer warp" in pipelines
 
 
 def test_mistakes_are_named() -> None:

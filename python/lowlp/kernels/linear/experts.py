@@ -99,6 +99,8 @@ class ExpertWork:
             end = self._of(self.ends, expert + (step - 1))
             expert = expert + ll.minimum(ll.maximum(columns_before + 1 - end, 0), 1) * step
             step //= 2
+        # So that it is known how far apart are what two copies bring, which may then be one.
+        expert = small(expert)
         return ExpertTile(
             row=number % self.tiles_of_rows * self.rows,
             column=self._of(self.firsts, expert) + columns_before * self.columns,

@@ -29,10 +29,13 @@ _STAGE_OF_WARPGROUPS: Final = 110.0
 # Cycles to begin and end a tile, and for each of its results of a thread.
 _TILE: Final = 2500.0
 _RESULT: Final = 6.0
+_TILE_OF_STREAM: Final = 2500.0
+_RESULT_OF_STREAM: Final = 6.0
 # To leave accumulators of shared tiles to other blocks, and to add them.
 _SHARING_US: Final = 3.0
+# Times what memory gives an SM the L2 cache gives it: all that its blocks read.
 _FROM_L2: Final = 2.0
-"""Times what memory gives an SM the L2 cache gives it: all that its blocks read."""
+_STREAM_FROM_L2: Final = 2.0
 _LATENCY_US: Final = 1.0
 """From a request to memory to its answer, while much is asked for."""
 _SHARED_PER_SM: Final = 228 * 1024
@@ -79,12 +82,12 @@ def _by_streams(spec: PlanesSpec, schedule: StreamSchedule, m: int, device: Devi
     busy = of_sm * warps / 4 * steps * of_step
     alone = math.ceil(of_sm / at_once) * (stages * (_STAGE_OF_STREAM + schedule.steps * of_step))
     results = schedule.rows_of_w * schedule.rows / schedule.threads
-    ending = math.ceil(of_sm / at_once) * (_TILE + _RESULT * results * schedule.slices)
+    ending = math.ceil(of_sm / at_once) * (_TILE_OF_STREAM + _RESULT_OF_STREAM * results * schedule.slices)
     shapes = tile_shapes(spec, schedule)
     stage_bytes = schedule.slices * (shapes.weight_rows + shapes.x_columns) * schedule.steps * STEP_K // 8
     in_flight = at_once * max(1, schedule.stages - 1) * stage_bytes * min(of_sm, at_once) / at_once
     wanted = device.bytes_per_us / device.multiprocessors * _LATENCY_US
-    from_l2 = of_sm * stages * stage_bytes / (_FROM_L2 * device.bytes_per_us / device.multiprocessors)
+    from_l2 = of_sm * stages * stage_bytes / (_STREAM_FROM_L2 * device.bytes_per_us / device.multiprocessors)
     memory = max(_memory_us(spec, m, device), from_l2) * math.pow(max(1.0, wanted / in_flight), 0.7)
     # The last blocks of a wave have a part of the memory's rate.
     compute = max(busy, alone) / device.cycles_per_us

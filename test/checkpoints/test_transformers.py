@@ -300,3 +300,53 @@ def test_embeddings_that_multiply(tmp_path: Path) -> None:
     assert (logits(model) - wanted).norm() <= 3e-2 * wanted.norm()
     model.save_pretrained(tmp_path / "own")
     assert torch.equal(logits(AutoModelForCausalLM.from_pretrained(tmp_path / "own")), logits(model))
+
+
+def test_rounding_of_nvfp4_as_compressed_tensors_has_it(tmp_path: Path) -> None:
+    from compressed_tensors.quantization import QuantizationArgs
+    from compressed_tensors.quantization.lifecycle.forward import fake_quantize
+    from compressed_tensors.quantization.utils.helpers import compute_dynamic_scales_and_zp
+    from genuine_files import write
+
+    from lowlp.transformers.inputs import rounded
+
+    four = {
+        "num_bits": 4,
+        "type": "float",
+        "strategy": "tensor_group",
+        "group_size": 16,
+        "scale_dtype": "torch.float8_e4m3fn",
+    }
+    x, one = torch.randn(8, 64), torch.ones(1)
+    whole = 448 * 6 / x.abs().max().reshape(1)
+    tensors = {"weight_packed": torch.zeros(16, 32, dtype=torch.uint8), "weight_global_scale": one}
+    tensors |= {"weight_scale": torch.ones(16, 4).to(torch.float8_e4m3fn), "input_global_scale": whole}
+    group = {"targets": ["Linear"], "weights": four, "input_activations": {**four, "dynamic": "local"}}
+    config = {"format": "nvfp4-pack-quantized", "config_groups": {"g": group}}
+    write(
+        tmp_path,
+        {f"l.{name}": tensor for name, tensor in tensors.items()},
+        {"quant_method": "compressed-tensors", **config},
+    )
+    inputs = lowlp.checkpoints.open(tmp_path).layers["l.weight"].inputs
+    assert inputs is not None and inputs.per == 16
+    args = QuantizationArgs(**four, dynamic="local")
+    scale, zero = compute_dynamic_scales_and_zp(x, args, torch.nn.Module(), global_scale=whole)
+    wanted = fake_quantize(x, scale, zero, args, global_scale=whole)
+    found = rounded(x, inputs)
+    short = torch.randn(3, 200)
+    padded = rounded(torch.nn.functional.pad(short, (0, 56)), lowlp.checkpoints.InputQuantization("f8e4m3", 128))
+    assert torch.equal(rounded(short, lowlp.checkpoints.InputQuantization("f8e4m3", 128)), padded[:, :200])
+    # Ties, and scales beside a boundary of e4m3, may go the other way.
+    assert (~torch.isclose(found, wanted, rtol=1e-5, atol=1e-6)).float().mean() <= 0.02
+    assert (found - x).norm() <= 0.12 * x.norm()
+
+
+def test_outliers_of_bitsandbytes_stay(tmp_path: Path) -> None:
+    small().save_pretrained(tmp_path / "plain")
+    given = BitsAndBytesConfig(load_in_8bit=True)
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "plain", quantization_config=given, device_map="cpu")
+    theirs.save_pretrained(tmp_path / "theirs")
+    model = from_pretrained(tmp_path / "theirs", dtype=torch.float32)
+    assert all(module.activation is None for module in model.modules() if isinstance(module, lowlp.torch.Linear))
+    assert torch.allclose(logits(model), logits(theirs), atol=2e-2)

@@ -118,7 +118,7 @@ def test_fp8_blocks_with_short_ends(tmp_path: Path) -> None:
     wanted = w.astype(np.float32) * scales.repeat(128, 0)[:200].repeat(128, 1)[:, :320]
     assert np.array_equal(weights_of(tmp_path).dequantize(), wanted)
     inputs = lowlp.checkpoints.open(tmp_path).layers["layer.weight"].inputs
-    assert inputs == lowlp.checkpoints.InputQuantization("f8e4m3", "token", dynamic=True)
+    assert inputs == lowlp.checkpoints.InputQuantization("f8e4m3", 128, dynamic=True)
 
 
 def test_mxfp4_of_gpt_oss(tmp_path: Path) -> None:

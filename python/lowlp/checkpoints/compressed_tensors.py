@@ -124,6 +124,9 @@ def _inputs(files: TensorFiles, name: str, activations: Settings) -> InputQuanti
     scale = None
     if f"{name}.input_scale" in files:
         scale = files.number(f"{name}.input_scale")
+    if f"{name}.input_global_scale" in files:
+        # Scales of groups are found at run time, and are e4m3 times this one, which the file has as its reciprocal.
+        return InputQuantization(kind, per, scale=1.0 / files.number(f"{name}.input_global_scale"))
     return InputQuantization(kind, per, dynamic=scale is None, scale=scale)
 
 

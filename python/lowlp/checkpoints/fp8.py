@@ -11,6 +11,7 @@ Sources: transformers (integrations/finegrained_fp8.py, quantizers/quantizer_fin
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -43,7 +44,9 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
             scale = files.number(f"{base}.input_scale")
             inputs = InputQuantization("f8e4m3", "tensor", dynamic=False, scale=scale)
         if f"{name}_scale_inv" in files:
-            yield layer_of(files, name, f"{name}_scale_inv", block, inputs)
+            # Blocks of weights go with groups of x that are as wide.
+            wide = replace(inputs, per=block[1]) if inputs.dynamic and block is not None else inputs
+            yield layer_of(files, name, f"{name}_scale_inv", block, wide)
         elif f"{name}_scale" in files:
             yield layer_of(files, name, f"{name}_scale", None, inputs)
         elif f"{base}.scale" in files:

@@ -39,8 +39,10 @@ def largest_of(dtype: str) -> float:
 def rounded(x: torch.Tensor, inputs: InputQuantization) -> torch.Tensor:
     """x [..., K] with the numbers that its rounding keeps, of its type."""
     wide = x.float()
+    k = x.shape[-1]
     if isinstance(inputs.per, int):
-        wide = wide.unflatten(-1, (-1, inputs.per))
+        # The last group may be short.
+        wide = torch.nn.functional.pad(wide, (0, -k % inputs.per)).unflatten(-1, (-1, inputs.per))
     largest = largest_of(inputs.dtype)
     if inputs.scale is not None and not isinstance(inputs.per, int):
         scale: Any = inputs.scale
@@ -51,7 +53,10 @@ def rounded(x: torch.Tensor, inputs: InputQuantization) -> torch.Tensor:
             # Scales of NVFP4 are e4m3, over the one of the tensor that the checkpoint has.
             whole = inputs.scale or 1.0
             scale = (scale / whole).clamp(2.0**-9, 448.0).to(torch.float8_e4m3fn).float() * whole
-    return (_nearest(wide / scale, inputs.dtype, largest) * scale).reshape(x.shape).to(x.dtype)
+    found = _nearest(wide / scale, inputs.dtype, largest) * scale
+    if isinstance(inputs.per, int):
+        found = found.flatten(-2)[..., :k]
+    return found.to(x.dtype)
 
 
 def _nearest(numbers: torch.Tensor, dtype: str, largest: float) -> torch.Tensor:
@@ -88,8 +93,6 @@ def linear_of(
     if inputs is None:
         return Linear.from_quantized(qw, bias, device=device, dtype=dtype)
     largest_of(inputs.dtype)
-    if isinstance(inputs.per, int) and qw.shape[-1] % inputs.per:
-        raise CheckpointError(f"x is rounded in groups of {inputs.per}, which do not divide K = {qw.shape[-1]}")
     if inputs.dynamic and inputs.per == "token":
         try:
             placed = placed_for(qw, inputs.dtype, None, device)

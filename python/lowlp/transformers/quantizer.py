@@ -146,7 +146,9 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
         elif base in self.quantization_config.modules:
             new = linear_with(self.quantization_config.modules[base], weights, None, device, waiting.dtype)
         else:
-            inputs = layer.inputs if self.quantization_config.activations else None
+            # bitsandbytes rounds x but for outliers, whose columns are found at run time: x as it is is nearer.
+            is_rounded = self.quantization_config.activations and not layer.format.startswith("bitsandbytes")
+            inputs = layer.inputs if is_rounded else None
             new = linear_of(weights, None, inputs, device, waiting.dtype)
         _put(model, base, new, waiting.bias)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lowlp
+from lowlp.numeric.codec import Codec
 
 torch = pytest.importorskip("torch")
 
@@ -47,6 +48,18 @@ def test_groups_are_within_the_bound(weight: str, m: int) -> None:
     wanted = xq.dequantize().double() @ torch.from_numpy(qw.dequantize()).cuda().double().T
     found = lowlp.linear(xq, qw, out_dtype="f32").double()
     assert torch.linalg.norm(found - wanted) < 1e-5 * torch.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("codec", ["int1 g128 f16", "int4 g128 uint4 super:f16:channel"])
+@pytest.mark.parametrize("m", [16, 64, 300])
+def test_groups_by_warpgroups_are_within_the_bound(codec: str, m: int) -> None:
+    xq = lowlp.QuantizedActivations(codes_of(m, torch.int8, m), dtype="int8", scales=0.5)
+    w = np.random.default_rng(1).standard_normal((8192, K)).astype(np.float32)
+    qw = lowlp.quantize(w, Codec.parse(codec), activation="int8")
+    wanted = xq.dequantize().double() @ torch.from_numpy(qw.dequantize()).cuda().double().T
+    first = lowlp.linear(xq, qw, out_dtype="f32")
+    assert torch.linalg.norm(first.double() - wanted) < 1e-5 * torch.linalg.norm(wanted)
+    assert torch.equal(lowlp.linear(xq, qw, out_dtype="f32"), first)
 
 
 @pytest.mark.parametrize("weight", ["int4", "f4e2m1", "f8e4m3"])

@@ -39,7 +39,9 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"int{bits} g128", {"config": f"int{bits}", "group_size": 128}
     for kind in ("nf4", "nf3"):
         yield f"{kind} g128", {"config": kind, "group_size": 128}
-    for kind in ("int4", "int3", "int2", "nf4", "nf3"):
+    for kind in ("int4", "int3", "nf3"):
+        yield f"{kind} g64, scales by search", {"config": kind, "group_size": 64, "search": True}
+    for kind in ("int4", "nf4", "int3", "nf3", "int2"):
         for group in GROUPS:
             yield f"{kind} g{group}", {"config": kind, "group_size": group}
     for bits in (4, 3, 2):
@@ -123,6 +125,9 @@ class Results:
 
 def quantised(model: Any, ids: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
     """Perplexity with the layers quantised; the model is as before afterwards."""
+    widths = {module.in_features for module in model.model.modules() if isinstance(module, torch.nn.Linear)}
+    if options["group_size"] and any(width % options["group_size"] for width in widths):
+        return {"note": f"groups of {options['group_size']} do not divide all of K = {sorted(widths)}"}
     kept = {name: module for name, module in model.model.named_modules() if isinstance(module, torch.nn.Linear)}
     try:
         lowlp.torch.quantize_(model.model, progress=False, **options)

@@ -1,5 +1,6 @@
 """Products with weights of codebooks on a GPU: as on the CPU target, with stages and without."""
 
+import dataclasses
 from typing import Any
 
 import ml_dtypes
@@ -84,6 +85,32 @@ def check(qw: lowlp.QuantizedTensor, is_exact: bool) -> None:
     else:
         # Tensor cores cut off what their sums do not hold.
         np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("vector", "books", "n", "block", "schedule"),
+    [
+        (8, 1, 1000, None, Schedule(16, 3, stages=3, row_tiles=2, steps=2, blocks_per_sm=2)),
+        (8, 2, 520, None, Schedule(8, 4, stages=4, row_tiles=1, steps=2, splits=4, blocks_per_sm=3)),
+        (4, 1, 1024, (256, 256), Schedule(16, 8, stages=2, row_tiles=2, steps=2, blocks_per_sm=2)),
+        (2, 1, 300, None, Schedule(8, 2, stages=4, row_tiles=2, steps=4)),
+    ],
+)
+def test_stages_of_several_units(
+    vector: int, books: int, n: int, block: Any, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by stages of one unit, to the bit."""
+    x = torch.randn(13, 2048, device="cuda", dtype=torch.float16)
+    found = []
+    for steps in (1, schedule.steps):
+        form = dataclasses.replace(schedule, steps=steps)
+        monkeypatch.setattr(linear_launch, "schedule_for", lambda *_, form=form, **__: form)
+        # Calls are kept with a tensor.
+        qw = weights(vector, 8, books, "f16", n, 2048, block)
+        found.append(lowlp.linear(x, qw, out_dtype="f32"))
+    assert torch.equal(found[0], found[1])
+    wanted = x.cpu().numpy().astype(np.float64) @ qw.dequantize().astype(np.float64).T
+    assert np.linalg.norm(found[0].cpu().numpy() - wanted) <= 2e-3 * np.linalg.norm(wanted)
 
 
 WIDE: dict[str, Any] = {"stages": 2, "steps": 2, "warpgroups": 2, "row_tiles": 1}

@@ -92,9 +92,13 @@ public:
       : builder(builder), loc(loc), codebook(codebook), source(source),
         plan(plan), shared(shared) {}
 
-  void emit(int64_t numThreads) {
+  /// `isAgain`: a barrier stands before the first store, as others may look
+  /// entries of the codebook before up.
+  void emit(int64_t numThreads, bool isAgain) {
     if (fillsBanks())
-      return emitEntries(numThreads);
+      return emitEntries(numThreads, isAgain);
+    if (isAgain)
+      emitBarrier(builder, loc);
     int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
                     codebook.getCache().getCopies() / getEntriesOfSlot();
     int64_t whole = slots / numThreads;
@@ -149,7 +153,7 @@ private:
 
   /// As `emit`, where the copies of each entry have all banks. What is left of
   /// whole rounds is loaded with the last of them.
-  void emitEntries(int64_t numThreads) {
+  void emitEntries(int64_t numThreads, bool isAgain) {
     int64_t all = codebook.getNumBooks() * codebook.getSharedEntries();
     Value thread = arith::IndexCastUIOp::create(
         builder, loc, builder.getI32Type(),
@@ -157,6 +161,8 @@ private:
     int64_t whole = all / numThreads;
     int64_t looped = whole / kEntriesAtOnce * kEntriesAtOnce;
     if (looped > kEntriesAtOnce) {
+      if (std::exchange(isAgain, false))
+        emitBarrier(builder, loc);
       auto loop =
           scf::ForOp::create(builder, loc, i32(0), i32(looped * numThreads),
                              i32(kEntriesAtOnce * numThreads));
@@ -180,6 +186,9 @@ private:
                                      thread, i32(all - whole * numThreads));
       taken.push_back(take(add(thread, i32(whole * numThreads)), exists));
     }
+    // Entries are on their way while warps wait for each other.
+    if (isAgain)
+      emitBarrier(builder, loc);
     for (Taken one : ArrayRef(taken).take_front(whole - looped))
       storeCopies(thread, one);
     if (!exists)
@@ -401,10 +410,8 @@ static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
   if (codebook.hasGlobalEntries())
     parts.push_back(source);
   if (shared) {
-    if (isAgain)
-      emitBarrier(rewriter, loc);
     SharedFill(rewriter, loc, codebook, source, plan, shared)
-        .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()));
+        .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()), isAgain);
     emitBarrier(rewriter, loc);
     parts.push_back(shared);
   }

@@ -402,10 +402,11 @@ class _Block:
             books = ll.load_codebook(self.books_view, offsets=[rows, first])
             of_block = plan.block_k // plan.segment
             for block in ll.range(first, stop):
-                if block > first:
-                    books = ll.switch_codebook(books, self.books_view, offsets=[rows, block])
                 end = ll.minimum((block + 1) * of_block, segments)
                 acc, ahead = make(product, books, block * of_block, end, acc, ahead)
+                # Without a branch, so that the next entries are loaded with what stands in front.
+                after = ll.minimum(block + 1, stop - 1)
+                books = ll.switch_codebook(books, self.books_view, offsets=[rows, after])
             return acc
         cached = self.load_books(rows)
         if not self.part:

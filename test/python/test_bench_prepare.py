@@ -30,6 +30,7 @@ from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, units_of
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import measured
+from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.candidates import for_rows
 from lowlp.kernels.linear.choosing import kind_of, schedule_for
 from lowlp.kernels.linear.operand_list import TAKES_ALL
@@ -40,7 +41,8 @@ from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = Shape(256, 256)
-RESULTS = [path for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")) if not is_of_models(path)]
+# Named by their day; those of models are no results of `lowlp bench`.
+RESULTS = [path for path in sorted((ROOT / "benchmarks" / "results").glob("20*.json")) if not is_of_models(path)]
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +254,9 @@ def test_all_that_is_shipped_is_prepared() -> None:
             for entry in shipped.entries:
                 if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):
                     assert for_rows(spec, entry.schedule, entry.m) in found, entry
-    assert keys == {(entry.kind, entry.n, entry.k) for entry in shipped.entries}
+    # Products of quantised activations are prepared by `bench --activations --prepare`.
+    halves = [entry for entry in shipped.entries if not {*entry.kind.split()} & {*BYTES}]
+    assert keys == {(entry.kind, entry.n, entry.k) for entry in halves}
 
 
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:

@@ -104,6 +104,6 @@ def test_pairs_count_as_blocks() -> None:
     assert pairs == replace(schedule, multicast=2)
     assert tiles_of(spec, pairs, 2048) == 20 * 8 == tiles_of(spec, schedule, 2048) // 2
     assert blocks_for(spec, pairs, 2048, 132) == 66 == tiling(spec, pairs).blocks(2048, 132)
-    # They take less where copies are what blocks wait for.
-    assert estimated_us(spec, pairs, 2048) <= estimated_us(spec, schedule, 2048)
+    # They take a little less where tiles are shared.
+    assert 0.9 < estimated_us(spec, pairs, 2048) / estimated_us(spec, schedule, 2048) < 1
     assert with_multicast(replace(spec, n=128), schedule, 2048) is None

@@ -128,7 +128,7 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
 
 def with_multicast(spec: LinearSpec, schedule: Schedule, rows: int, device: Device = H200) -> Schedule | None:
     """The same schedule with blocks that copy x for each other; None where there is no such kernel, or where it would
-    leave half of them without a tile. Estimates do not choose it (docs/adr/0070)."""
+    leave half of them without a tile. It is no candidate (docs/adr/0070)."""
     if not schedule.warpgroups or schedule.multicast > 1 or spec.n <= schedule.rows:
         return None
     pairs = dataclasses.replace(schedule, multicast=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -109,6 +110,9 @@ _LONGER_EXCHANGE_US: Final = {2: 0.5, 4: 1.2, 8: 1.6}
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
     """What the kernel would take, in microseconds, from cold caches."""
+    if schedule.multicast > 1:
+        alone = estimated_us(spec, dataclasses.replace(schedule, multicast=1), m, device)
+        return alone * (_OWN_MULTICAST if schedule.has_tile_each else _SHARED_MULTICAST)
     if schedule.warpgroups:
         return (_estimated_wide_us if m <= 64 else _estimated_us_of_many)(spec, schedule, m, device)
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // schedule.stage_k)
@@ -289,6 +293,10 @@ _SHARED: Final = _Form(0.921, 131, 0.339, 1150, 0.059, -0.04)
 _SHARING_US: Final = 2.7
 _ALIGNED_US: Final = 1.7
 _SHARED_NUMBER_US: Final = 3.8e-5
+# Of the time, where two blocks copy x for each other: the mean of 31 and of 16 pairs of kernels on an H200
+# (docs/adr/0070).
+_OWN_MULTICAST: Final = 1.006
+_SHARED_MULTICAST: Final = 0.983
 _BYTES_PER_CYCLE: Final = 80
 # Cycles until a copy into a place that has been read arrives.
 _REFILL: Final = 1330
@@ -315,13 +323,12 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     not hide; the beginning and end of each tile; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
-    # Blocks that copy for each other take tiles as one.
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     shared = 0
     scattered, longer = 0.0, 0.0
     if schedule.has_tile_each:
         form = _CLUSTER if schedule.cluster > 1 else _OWN_TILE
-        waves = math.ceil(blocks * schedule.multicast / device.multiprocessors)
+        waves = math.ceil(blocks / device.multiprocessors)
         stages = waves * -(-stages_of_tile // schedule.cluster)
     else:
         form = _SHARED
@@ -329,7 +336,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
         waves = whole + bool(shared)
         stages = share_stages + whole * stages_of_tile
         if shared and not schedule.aligned_shares:
-            scattered = _scattered_bytes(spec, schedule, m, shared * schedule.multicast) / device.bytes_per_us
+            scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
             longer = _SCATTERED_STAGE * share_stages
 
     decode = _decode(spec) + _lookup(spec, _MANY_LOOK_UP)
@@ -339,8 +346,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     if schedule.scales_on == "accumulators" and not is_one_sum(spec):
         products += rows * columns / 125 * -(-stage_k // spec.group_size)
     # A place is filled again while the others are read.
-    x_bytes = columns * stage_k * spec.x_bytes
-    copied = (stage_bytes(spec, schedule) - x_bytes + x_bytes / schedule.multicast) / _BYTES_PER_CYCLE
+    copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
     cycles = max(products + form.stage + form.decode * beside, copied, (_REFILL + copied) / (schedule.stages - 1))
     compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 

@@ -18,12 +18,16 @@ def ChooseRings : Pass<"lowlp-choose-rings", "::lowlp::KernelOp"> {
     induction variables of both, and no `lowlp.exit` may end the
     block before the loop. Else all threads copy by `lowlp.copy_async`.
 
+    Of a loop with `lowlp.multicast` too, those copies of a producer are made by the blocks of a cluster for each other
+    (`#lowlp.multicast`) that are the same in all of them, in the same iterations, and divide into parts: their offsets and
+    the loop's bounds follow from constants, parameters and the number of the cluster. Of the others a remark says why not.
+
     A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
     or 128 bytes.
 
     Requires: the loop stands in the body of the kernel itself, or of a loop there, and no `lowlp.exit` in it.
 
-    Guarantees: no loop has `lowlp.stages`. A loop that has `lowlp.rings` already, and its loads, keep what they have.
+    Guarantees: no loop has `lowlp.stages`, and none that had it `lowlp.multicast`. A loop that has `lowlp.rings` already, and its loads, keep what they have.
 
     Before:
 
@@ -60,6 +64,9 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
 
     A loop in a loop goes on in the ring where the loop before has ended. A producer has both loops, so that it copies for the
     next while others end this one; else each begins by filling S - 1 places.
+
+    Of rings that multicast fills, a place is empty when the warps of all blocks of the cluster have read it, and a producer ends
+    when all places are.
 
     The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
     arithmetic after it, what is loaded through parameters that carry `lowlp.constant` is copied before it. A producer that

@@ -46,13 +46,12 @@ def wanted(x: Any, w: Any, offsets: Any) -> Any:
     return torch.cat([row[None].double() @ w[e].T for row, e in zip(x, expert.tolist(), strict=True)])
 
 
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("name", "kind"), [*((name, torch.float16) for name in FORMS), ("int4", torch.bfloat16)])
 def test_rows_meet_their_experts(name: str, kind: Any) -> None:
     qw, w = weights(name)
     qw = qw.pack_for("bf16" if kind == torch.bfloat16 else "f16")
     limit = 1.1e-2 if kind == torch.bfloat16 else 2e-3
-    for m in (1, 7, 64, 3 * qw.shape[0], 40 * min(qw.shape[0], 32)):
+    for m in (1, 64, 40 * min(qw.shape[0], 8), 3 * qw.shape[0]):
         x = torch.randn(m, qw.shape[2], device="cuda").to(kind)
         for how in ("random", "one", "few"):
             offsets = divided(qw.shape[0], m, how)

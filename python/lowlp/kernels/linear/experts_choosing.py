@@ -53,12 +53,13 @@ def schedule_for_experts(spec: LinearSpec, m: int, device: Device = H200) -> Sch
     if mean <= MOST_MEAN:
         found = _few_rows(spec, device)
         if found is None:
-            return plain_schedule(_of_one(spec, spec.n), max(1, math.ceil(min(mean + 1, 32))))
+            return plain_schedule(_of_one(spec, spec.n), max(1, math.ceil(mean)))
         forms = [_with_columns(spec, found, columns, device) for columns in _FEW_COLUMNS]
         return min(forms, key=lambda form: _us(spec, form, max(1, m), device))
     rounded = _rounded(mean)
     found = _many_rows(spec, rounded, device)
-    return plain_schedule(_of_one(spec, spec.n), 32) if found is None else found
+    # The assembler spills registers of wider tiles without stages, which stand in a loop here.
+    return plain_schedule(_of_one(spec, spec.n), FEW_ROWS) if found is None else found
 
 
 def tiles_of_columns(experts: int, m: int, columns: int) -> float:

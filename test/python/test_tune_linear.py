@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear import choosing, estimates, measured
 from lowlp.kernels.linear.measured import kind_of_planes
+from lowlp.kernels.linear.planes import choosing as of_planes
 from lowlp.kernels.linear.planes.choosing import choose_planes
 from lowlp.kernels.linear.planes.estimates import estimated_us
 from lowlp.kernels.linear.planes.fitting import fits
 from lowlp.kernels.linear.planes.program import PlanesSpec
-from lowlp.kernels.linear.planes.shapes import PlaneSchedule, choose_schedule, form_of
+from lowlp.kernels.linear.planes.shapes import PlaneSchedule, form_of
 from lowlp.kernels.linear.planes.streams import StreamSchedule
 from lowlp.kernels.linear.planes.warpgroups import WarpgroupSchedule
 from lowlp.kernels.linear.schedule import Schedule
@@ -37,6 +39,9 @@ GPU = "NVIDIA H200"
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(measured, "_shipped", tuple)
     monkeypatch.setattr(measured, "_added", ())
+    # What is near is taken, whatever the estimate says of it.
+    monkeypatch.setattr(of_planes, "_ABOUT", math.inf)
+    of_planes._chosen.cache_clear()
     monkeypatch.delenv(measured.VARIABLE, raising=False)
     yield
 
@@ -66,7 +71,7 @@ def test_what_was_measured_is_taken_for_what_it_was_measured_for(tmp_path: Path)
     # Codes of the same widths have the same planes.
     signed = PlanesSpec(8192, 8192, "int2", "ternary", scale="bf16", x_scale=True, out="bf16")
     assert choose_planes(signed, 16).schedule == found.schedule
-    assert choose_planes(spec_of(2, 2), 16, among=()).reason.startswith("by rule: nothing was measured")
+    assert choose_planes(spec_of(2, 2), 16, among=()).reason.endswith(" us: nothing was measured near")
 
 
 def test_widths_between_take_what_comes_to_the_least_scaled(tmp_path: Path) -> None:
@@ -95,6 +100,19 @@ def test_a_time_far_from_the_estimate_is_said_to_be_so(tmp_path: Path) -> None:
     assert "; far from the estimate, " in reason and reason.endswith("measure it with lowlp.tune_linear")
 
 
+def test_a_near_schedule_is_taken_only_if_it_is_about_as_good_by_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_planes, "_ABOUT", 1.05)
+    slow = StreamSchedule(rows=1, warps=8, row_tiles=1, slices=1, steps=1, stages=2)
+    put(tmp_path / "mine.json", spec_of(2, 2), 64, slow, 300.0)
+    lowlp.use_tuned(tmp_path / "mine.json")
+    near, here = choose_planes(spec_of(2, 2, n=4096), 64), choose_planes(spec_of(2, 2), 64)
+    assert near.reason.startswith("by estimate, ") and ": longer it would take as near W2A2 " in near.reason
+    assert near.schedule == choose_planes(spec_of(2, 2, n=4096), 64, among=()).schedule
+    assert here.schedule == slow
+
+
 @pytest.mark.parametrize(
     ("spec", "m", "is_near"),
     [
@@ -110,10 +128,8 @@ def test_what_is_near(spec: PlanesSpec, m: int, is_near: bool, tmp_path: Path) -
     put(tmp_path / "mine.json", spec_of(2, 2), 16, FEW, 12.5)
     lowlp.use_tuned(tmp_path / "mine.json")
     found = choose_planes(spec, m)
-    assert found.reason.startswith("as near W2A2 8192x8192 M=16" if is_near else "by rule") and fits(
-        spec, found.schedule
-    )
-    assert is_near or found.schedule == choose_schedule(spec, m)
+    assert ("as near W2A2 8192x8192 M=16" in found.reason) == is_near and fits(spec, found.schedule)
+    assert is_near or found.reason.endswith(" us: nothing was measured near")
 
 
 def test_bytes_take_what_weights_of_other_widths_took(tmp_path: Path) -> None:

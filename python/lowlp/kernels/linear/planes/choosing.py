@@ -1,5 +1,7 @@
-"""Which schedule a product of planes takes, and why: what was measured for it, what near shapes and widths took, else
-the rule of `shapes.choose_schedule`.
+"""Which schedule a product of planes takes, and why.
+
+What was measured for it; else what near shapes and widths took, if that is about as good by estimate as the best
+candidate; else that.
 
 What was measured for N, K, rows of x and widths p x q is carried over to others as in APT-LLM (V-B, "approximate
 matching"): its schedule gets the extents that fit, and its time is scaled by the ratio of estimates. Of the nearest
@@ -15,7 +17,7 @@ from typing import Final, NamedTuple
 from lowlp.kernels.linear.measured import MeasuredSchedules, PlaneEntry, measured_schedules
 from lowlp.schedules.device import H200, Device, device_like
 
-from .candidates import for_rows
+from .candidates import candidates, for_rows
 from .estimates import estimated_us
 from .fitting import fits, has_warpgroups
 from .program import PlanesSpec
@@ -27,6 +29,8 @@ _FAR_ROWS: Final = 1.01
 _FAR_WIDTHS: Final = 1.6
 _NEAREST: Final = 4
 """Entries whose scaled times are compared."""
+_ABOUT: Final = 1.05
+"""What was measured near is taken up to so many times the best estimate."""
 _MUCH: Final = 1.5
 """Factor between a scaled time and the estimate of the same kernel from which the reason says so."""
 _MOST_ROWS: Final = 8192
@@ -86,6 +90,17 @@ def _chosen(spec: PlanesSpec, rows: int, device: Device, gpu: str, among: tuple[
             near.append(one)
         if len(near) == _NEAREST:
             break
+    best, us = _best(spec, rows, device)
+    if not near:
+        return Chosen(best, f"by estimate, {us:.1f} us: nothing was measured near")
+    least = min(near, key=lambda one: one.scaled_us)
+    if least.estimate_us > _ABOUT * us:
+        return Chosen(best, f"by estimate, {us:.1f} us: longer it would take {_reason(least, near)}")
+    return Chosen(least.schedule, _reason(least, near), least.scaled_us)
+
+
+def _best(spec: PlanesSpec, rows: int, device: Device) -> tuple[PlaneSchedule, float]:
+    """The candidate that is best by estimate, and what it would take; that of the rule where there is none."""
     rule = choose_schedule(
         spec,
         rows,
@@ -93,10 +108,12 @@ def _chosen(spec: PlanesSpec, rows: int, device: Device, gpu: str, among: tuple[
         multiprocessors=device.multiprocessors,
         shared_limit=device.shared_bytes,
     )
-    if not near:
-        return Chosen(rule, "by rule: nothing was measured for a near shape, number of rows and widths")
-    best = min(near, key=lambda one: one.scaled_us)
-    return Chosen(best.schedule, _reason(best, near), best.scaled_us)
+
+    def cost(schedule: PlaneSchedule) -> float:
+        return estimated_us(spec, schedule, rows, device)
+
+    best = min(candidates(spec, rows, device), key=cost, default=rule)
+    return best, cost(best)
 
 
 def _entries(spec: PlanesSpec, rows: int, device: Device, among: tuple[MeasuredSchedules, ...]) -> list[PlaneEntry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,8 +61,8 @@ class QuantizedX:
 
     def path(self, qw: QuantizedTensor, arch: str, wanted: str | None) -> Path:
         """By which products these weights are multiplied."""
-        k = qw.shape[-1]
-        return choose_path(qw.codec, k, self.activation, self.bits, arch, wanted, qw.family)
+        k, rows = qw.shape[-1], math.prod(self.codes.shape[:-1])
+        return choose_path(qw.codec, k, self.activation, self.bits, arch, wanted, qw.family, rows)
 
     def spec(self, qw: QuantizedTensor, out: str, bias: str, aligned: bool, epilogue: str, residual: str) -> LinearSpec:
         """Of the kernel for these weights."""

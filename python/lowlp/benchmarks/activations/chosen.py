@@ -11,11 +11,11 @@ from .cases import ActivationKind
 
 
 def chosen_path(kind: ActivationKind, shape: Shape, m: int, among: Sequence[str]) -> str:
-    """The path of one copy of the weights, packed for any number of rows."""
-    wanted = "fp8" if kind.element.startswith("f8") else _of_integers(kind)
+    """The path of weights that are packed for neither bytes nor planes yet."""
+    wanted = "fp8" if kind.element.startswith("f8") else _of_integers(kind, m)
     return wanted if wanted in among else among[0]
 
 
-def _of_integers(kind: ActivationKind) -> str:
-    gain = gain_of_planes(kind.weights.bits, kind.bits)
-    return "planes" if "planes" in kind.paths and gain >= LEAST_GAIN else "s8"
+def _of_integers(kind: ActivationKind, m: int) -> str:
+    is_faster = gain_of_planes(kind.weights.bits, kind.bits, rows=m) >= LEAST_GAIN
+    return "planes" if "planes" in kind.paths and is_faster else "s8"

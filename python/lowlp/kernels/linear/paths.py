@@ -81,8 +81,8 @@ def obstacle_of_planes(codec: Codec, k: int) -> str:
     return ""
 
 
-def _gain_of_planes(p: int, q: int, arch: str) -> float:
-    return gain_of_planes(p, q, bool(target(arch).instructions["wgmma.mma_async"]))
+def _gain_of_planes(p: int, q: int, arch: str, rows: int | None) -> float:
+    return gain_of_planes(p, q, bool(target(arch).instructions["wgmma.mma_async"]), rows)
 
 
 def _check_floats(activation: str, arch: str) -> None:
@@ -93,7 +93,14 @@ def _check_floats(activation: str, arch: str) -> None:
 
 
 def choose_path(
-    codec: Codec, k: int, activation: str, x_bits: int, arch: str, wanted: str | None = None, family: str = ""
+    codec: Codec,
+    k: int,
+    activation: str,
+    x_bits: int,
+    arch: str,
+    wanted: str | None = None,
+    family: str = "",
+    rows: int | None = None,
 ) -> Path:
     """The path for weights of a codec with rows of `k`.
 
@@ -101,6 +108,7 @@ def choose_path(
     x_bits      of the codes of x
     wanted      by the user
     family      of weights that are packed; '': they are not
+    rows        of x; None: many
 
     Raises `LowlpValueError` for a path that is wanted, or the only one left, and not exact.
     """
@@ -121,7 +129,7 @@ def choose_path(
         raise LowlpValueError(f"qw: {why}")
     if family == "s8":
         return Path("s8", "the weights are packed for bytes")
-    gain = _gain_of_planes(codec.bits, x_bits, arch)
+    gain = _gain_of_planes(codec.bits, x_bits, arch, rows)
     of_planes = f"{codec.bits} x {x_bits} planes would be {gain:.2f} times as fast as bytes"
     is_grouped = isinstance(codec.group, int) and codec.group < min(k, _LEAST_GROUP)
     why = f"groups of {codec.group} have fewer than {_LEAST_GROUP} weights" if is_grouped else ""

@@ -219,6 +219,45 @@ def test_a_book_for_each_column(cache: ll.CodebookCache | None) -> None:
     np.testing.assert_array_equal(y, wanted.reshape(ROWS, -1))
 
 
+@pytest.mark.parametrize(("vector", "line_bytes", "asynchronous"), [(2, 64, True), (4, 256, True), (4, 128, False)])
+def test_books_side_by_side(vector: int, line_bytes: int, asynchronous: bool) -> None:
+    def body(x, c, y):
+        view = ll.view_global(c, shape=[16, 256, vector], strides=[vector, 16 * vector, 1])
+        cache = ll.CodebookCache(shared=256, line_bytes=line_bytes, book_bytes=2 * vector)
+        book = ll.load_codebook(view, cache=cache, asynchronous=asynchronous)
+        codes = ll.load_global(ll.view_global(x, shape=[ROWS, GROUPS]), offsets=[0, 0], layout=CODES)
+        if asynchronous:
+            ll.copy_async_wait(0)
+            ll.synchronize()
+        values = ll.lookup_vectors(codes, book, book=5, book_along=1)
+        ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * vector]), offsets=[0, 0])
+
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
+    kernel = ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    assert ("cp.async" in compilation.compile(kernel, "sm_80").ptx) == asynchronous
+    codes = random.integers(0, 256, (ROWS, GROUPS)).astype(np.uint8)
+    books = values_of((256, 16, vector), "f16")
+    y = np.zeros((ROWS, GROUPS * vector), np.float16)
+    compilation.compile_cpu(kernel, opt_level=1)(codes, books, y)
+    wanted = books[codes, 5 + np.arange(GROUPS)]
+    np.testing.assert_array_equal(y, wanted.reshape(ROWS, -1))
+
+
+def test_lookups_before_books_arrive_are_reported() -> None:
+    def body(x, c, y):
+        view = ll.view_global(c, shape=[16, 256, 2], strides=[2, 32, 1])
+        book = ll.load_codebook(view, cache=ll.CodebookCache(shared=256, line_bytes=64), asynchronous=True)
+        codes = ll.load_global(ll.view_global(x, shape=[ROWS, GROUPS]), offsets=[0, 0], layout=CODES)
+        values = ll.lookup_vectors(codes, book, book_along=1)
+        ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * 2]), offsets=[0, 0])
+
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
+    kernel = ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    given = np.zeros((ROWS, GROUPS), np.uint8), np.zeros((256, 16, 2), np.float16)
+    with pytest.raises(CpuTargetError, match="uninitialised read"):
+        compilation.compile_cpu(kernel)(*given, np.zeros((ROWS, GROUPS * 2), np.float16))
+
+
 def switching(cache: ll.CodebookCache | None, num_blocks: int) -> ll.Kernel:
     """Blocks of GROUPS groups have books of their own; every other block keeps the one before."""
 

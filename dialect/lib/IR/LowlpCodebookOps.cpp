@@ -24,10 +24,23 @@ static constexpr int64_t kMaxStaggerMask = 255;
 // Loading and switching
 //===----------------------------------------------------------------------===//
 
+/// Whether books lie side by side in the view, entry by entry.
+static bool areInLines(ViewGlobalOp view, CodebookType codebook) {
+  ArrayRef<int64_t> shape = codebook.getShape();
+  if (!view || shape.size() != 3 || shape.front() == 1)
+    return false;
+  SmallVector<OpFoldResult> strides = view.getMixedStrides();
+  ArrayRef<OpFoldResult> last = ArrayRef(strides).take_back(shape.size());
+  return getConstantIntValue(last[0]) == shape[2] &&
+         getConstantIntValue(last[1]) == shape[0] * shape[2] &&
+         getConstantIntValue(last[2]) == 1;
+}
+
 /// Checks that the last dimensions of the view are a codebook whose entries lie
-/// side by side.
+/// side by side, those of a book or those of all books.
 static LogicalResult verifySource(Operation *op, Value source,
-                                  size_t numOffsets, CodebookType codebook) {
+                                  size_t numOffsets, CodebookType codebook,
+                                  bool mayBeInLines = false) {
   auto view = source.getDefiningOp<ViewGlobalOp>();
   if (!view)
     return op->emitOpError("the source must be a result of lowlp.view_global");
@@ -45,6 +58,8 @@ static LogicalResult verifySource(Operation *op, Value source,
     return op->emitOpError("expected one offset for each of the ")
            << leading << " dimensions in front of the codebook, found "
            << numOffsets;
+  if (mayBeInLines && areInLines(view, codebook))
+    return success();
   int64_t expected = 1;
   SmallVector<OpFoldResult> strides = view.getMixedStrides();
   for (size_t dim = type.getRank(); dim-- > leading;) {
@@ -124,9 +139,33 @@ static LogicalResult verifyUses(Operation *op, Value codebook) {
   return success();
 }
 
+bool LoadCodebookOp::isInLines() {
+  return areInLines(getSource().getDefiningOp<ViewGlobalOp>(), getType());
+}
+
+/// Checks what books that lie side by side, or arrive later, need.
+static LogicalResult verifyLines(LoadCodebookOp op) {
+  if (!op.isInLines()) {
+    if (op.getAsynchronous())
+      return op.emitOpError("asynchronous copies take books that lie side by "
+                            "side: strides of the view must be [values, books "
+                            "* values, 1]");
+    return success();
+  }
+  CodebookCacheAttr cache = op.getCacheAttr();
+  if (!cache || cache.getShared() != op.getType().getNumEntries() ||
+      cache.getRegisters() != 0)
+    return op.emitOpError("books that lie side by side take a cache that has "
+                          "all of their ")
+           << op.getType().getNumEntries() << " entries in shared memory";
+  return success();
+}
+
 LogicalResult LoadCodebookOp::verify() {
   CodebookType codebook = getType();
-  if (failed(verifySource(*this, getSource(), getOffsets().size(), codebook)))
+  if (failed(verifySource(*this, getSource(), getOffsets().size(), codebook,
+                          /*mayBeInLines=*/true)) ||
+      failed(verifyLines(*this)))
     return failure();
   if (bool(getTile()) != (codebook.getSharedEntries() != 0))
     return emitOpError("a codebook has a shared tile where its type has "

@@ -120,15 +120,19 @@ def load_codebook(
     offsets: Sequence[int | Scalar] = (),
     frequencies: Sequence[int] | None = None,
     cache: CodebookCache | None = None,
+    asynchronous: bool = False,
 ) -> Codebook:
     """Takes a codebook from global memory into its cache; all threads do it together (VQ-LLM, section V: Load).
 
     view         of f16, bf16, int8 or f8e4m3, contiguous; its last dimensions are the codebook: [books,] entries and 2,
-                 4, 8 or 16 values of each
+                 4, 8 or 16 values of each. Books may also lie side by side, entry by entry, strides [values, books *
+                 values, 1], with a cache that has all entries in shared memory
     offsets      which codebook, for each dimension in front of these; the CPU target checks that it is there
     frequencies  how often each entry is accessed, in all books; entries are stored most frequent first
                  (`lowlp.weights.codebook_order`), so these must not increase
     cache        where entries are kept; left out, the compiler decides, and `report()` says why
+    asynchronous of books that lie side by side: begins a group of asynchronous copies, and does not wait. Before the
+                 first lookup stand `copy_async_wait`, for that group, and `synchronize`
 
     Raises KernelTypeError and KernelValueError for other arguments, VerificationError for shapes that are no codebook.
     """
@@ -147,6 +151,8 @@ def load_codebook(
             raise type_error(f"cache: must be an ll.CodebookCache, found {describe(cache)}")
         books = math.prod(shape[:-2])
         attributes["cache"] = ir.Attribute.parse(cache.mlir(books, shape[-1] * source.dtype.bits // 8))
+    if asynchronous:
+        attributes["asynchronous"] = ir.UnitAttr.get()
     result = trace.type(f"!lowlp.codebook<{'x'.join(map(str, shape))}x{source.dtype.mlir}>")
     operands = [operand.ir_value for operand in (source, *starts)]
     operation = trace.emit("lowlp.load_codebook", [result], operands, attributes)

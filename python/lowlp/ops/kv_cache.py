@@ -65,7 +65,8 @@ class KVCache:
                               neighbouring tokens in turn
     keys, values              of codebooks: uint8 [pages, kv_heads, page, head_dim / 2 or 4], which `codes()` brings
                               into the order of channels
-    books                     of `arrays()`, of codebooks: [kv_heads, 2, head_dim / 2 or 4, 256, 2 or 4]; with a
+    books                     of `arrays()`, of codebooks: [kv_heads, 2, 256, head_dim / 2 or 4, 2 or 4], of heads
+                              of 192 and 256 channels [kv_heads, 2, head_dim / 2 or 4, 256, 2 or 4]; with a
                               channel_order also order, int32 [head_dim]
     key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
     recent_keys, recent_values   of `arrays()`, with recent: [recent_pages, kv_heads, page, head_dim] of float16, or of
@@ -277,7 +278,7 @@ class KVCache:
     def _of_codebooks(self) -> dict[str, AnyArray]:
         if self.codebooks is None:
             return {}
-        found = {"books": _by_head(self.codebooks)}
+        found = {"books": _by_head(self.codebooks, self.kind.is_staggered(self.head_dim))}
         if self.codebooks.channel_order is not None:
             found["order"] = self.codebooks.channel_order.astype(np.int32)
         return found
@@ -299,9 +300,10 @@ def _one_of(value: Any, argument: str, allowed: tuple[int, ...]) -> int:
     return int(value)
 
 
-def _by_head(codebooks: KVCodebooks) -> AnyArray:
-    """Books as kernels take them: those of a head's keys and values together."""
-    return np.ascontiguousarray(codebooks.books.swapaxes(0, 1))
+def _by_head(codebooks: KVCodebooks, in_lines: bool) -> AnyArray:
+    """Books as kernels take them: those of a head's keys and values together, with entries in lines if asked."""
+    by_head = codebooks.books.swapaxes(0, 1)
+    return np.ascontiguousarray(by_head.swapaxes(2, 3) if in_lines else by_head)
 
 
 def _cuda_device(device: Any) -> Any:

@@ -64,6 +64,35 @@ lowlp.kernel @lines(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr
   lowlp.return
 }
 
+// Books that lie side by side are copied 16 bytes at a time, here two of an entry: 256 lines of 32 bytes to lines of 64. Nobody
+// waits before the op that does.
+!far = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, line_bytes = 64, book_bytes = 16>>
+// CHECK-LABEL: gpu.func @asynchronous
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c512_i32 step %c256_i32
+// CHECK: %[[LINE:.*]] = arith.shrui %[[SLOT:.*]], %c1_i32
+// CHECK: arith.andi %[[SLOT]], %c1_i32
+// CHECK-COUNT-8: simt.copy_async %{{.*}} bytes 16 : <global> to <shared>
+// CHECK-NOT: simt.copy_async %
+// CHECK: simt.copy_async_commit
+// CHECK-NOT: gpu.barrier
+// CHECK: simt.copy_async_wait 0
+lowlp.kernel @asynchronous(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [2, 256, 8] strides [8, 16, 1] : !lowlp.ptr<f16> -> !lowlp.global<2x256x8xf16>
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 32] : !lowlp.ptr<f16> -> !result
+  %s = lowlp.alloc_shared : !lowlp.shared<16384xui8>
+  %b = lowlp.load_codebook %v[] asynchronous placed %s : !lowlp.shared<16384xui8>
+    cache <shared = 256, line_bytes = 64, book_bytes = 16> : !lowlp.global<2x256x8xf16> -> !far
+  lowlp.copy_async_wait 0
+  lowlp.synchronize
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[1] along 1 : !part, !far -> !values
+  lowlp.store_global %t, %r[%c0, %c0] in_bounds : !values, !result
+  lowlp.return
+}
+
 // All three levels, of entries whose pointer is aligned to elements only; a code of 16 bits may name no entry.
 !levels = !lowlp.codebook<300x4xf16, #lowlp.codebook_cache<registers = 1, shared = 20, line_bytes = 8>>
 !wide = !lowlp.tile<8x4xui16, spatial(8, 4)>

@@ -34,6 +34,10 @@ lowlp.kernel @books(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %n: i32) attribute
   %cached = lowlp.load_codebook %v[%c0, %c0] placed %tile : !lowlp.shared<32768xui8>
     estimate <register_hits = 100, shared_hits = 800, global_hits = 100, bank_passes = 100, fill_bytes = 8, gather_bytes = 9, reason = "why">
     : !view -> !cached
+  %side = lowlp.view_global %p shape [2, 256, 8] strides [8, 16, 1] : !lowlp.ptr<f16> -> !lowlp.global<2x256x8xf16>
+  // CHECK: lowlp.load_codebook %{{.*}}[] asynchronous cache <shared = 256, line_bytes = 32, book_bytes = 16> :
+  %late = lowlp.load_codebook %side[] asynchronous cache <shared = 256, line_bytes = 32, book_bytes = 16>
+    : !lowlp.global<2x256x8xf16> -> !books
   %part = lowlp.load_global %w[%c0, %c0, %c0] : !lowlp.global<2x16x4xui8> -> !part
   // CHECK: lowlp.lookup_vectors %{{.*}} in %{{.*}}[0] along 0
   %u = lowlp.lookup_vectors %part in %cached[0] along 0 : !part, !cached -> !columns

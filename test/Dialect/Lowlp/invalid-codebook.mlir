@@ -144,6 +144,24 @@ func.func @strides(%p: !lowlp.ptr<f16>) {
 
 // -----
 
+func.func @lines(%p: !lowlp.ptr<f16>) {
+  %v = lowlp.view_global %p shape [4, 256, 2] strides [2, 8, 1] : !lowlp.ptr<f16> -> !lowlp.global<4x256x2xf16>
+  // expected-error @below {{books that lie side by side take a cache that has all of their 256 entries in shared memory}}
+  %b = lowlp.load_codebook %v[] cache <shared = 200, line_bytes = 16, book_bytes = 4> : !lowlp.global<4x256x2xf16> -> !lowlp.codebook<4x256x2xf16>
+  return
+}
+
+// -----
+
+func.func @asynchronous(%p: !lowlp.ptr<f16>) {
+  %v = lowlp.view_global %p shape [4, 256, 2] : !lowlp.ptr<f16> -> !lowlp.global<4x256x2xf16>
+  // expected-error @below {{asynchronous copies take books that lie side by side: strides of the view must be [values, books * values, 1]}}
+  %b = lowlp.load_codebook %v[] asynchronous : !lowlp.global<4x256x2xf16> -> !lowlp.codebook<4x256x2xf16>
+  return
+}
+
+// -----
+
 !part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
 !values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
 !books = !lowlp.codebook<2x256x8xf16>

@@ -22,6 +22,9 @@
 // loop comes back to the op, or another codebook was there, a barrier stands in
 // front: lookups of the codebook before are over then.
 //
+// Asynchronous copies take 16 bytes of the same entry of neighbouring books,
+// which lie side by side in both memories.
+//
 //===----------------------------------------------------------------------===//
 #include "Codebooks.h"
 
@@ -88,9 +91,11 @@ namespace {
 class SharedFill {
 public:
   SharedFill(OpBuilder &builder, Location loc, CodebookType codebook,
-             Value source, EntryPlan plan, Value shared)
+             Value source, EntryPlan plan, Value shared, bool isInLines,
+             bool isAsync)
       : builder(builder), loc(loc), codebook(codebook), source(source),
-        plan(plan), shared(shared) {}
+        plan(plan), shared(shared), isInLines(isInLines),
+        isCopied(isAsync && canCopy()) {}
 
   /// `isAgain`: a barrier stands before the first store, as others may look
   /// entries of the codebook before up.
@@ -204,8 +209,7 @@ private:
     CodebookCacheAttr cache = codebook.getCache();
     int64_t bytes = codebook.getEntryBytes();
     auto [entry, book] = getEntry(number);
-    Value from =
-        book ? add(scale(book, codebook.getNumEntries()), entry) : entry;
+    Value from = getNumber(entry, book);
     Value line = scale(entry, cache.getLineBytes());
     if (book)
       line = add(line, scale(book, cache.getBookBytes()));
@@ -264,10 +268,25 @@ private:
   }
 
   /// How many entries of a book a thread takes at once.
+  /// Whether lines of the view are those of the cache, in pieces that may be
+  /// copied as they are.
+  bool canCopy() const {
+    CodebookCacheAttr cache = codebook.getCache();
+    int64_t entryBytes = codebook.getEntryBytes();
+    return isInLines && cache.areBooksInLines() && cache.getCopies() == 1 &&
+           cache.getBookBytes() == entryBytes && !plan.isRaised &&
+           plan.alignBytes >= kWideBytes && entryBytes <= kWideBytes &&
+           codebook.getNumBooks() * entryBytes % kWideBytes == 0 &&
+           cache.getLineBytes() % kWideBytes == 0;
+  }
+
+  /// How many entries a thread takes at once: of a book, or of as many books.
   int64_t getEntriesOfSlot() const {
     int64_t count = kWideBytes / codebook.getEntryBytes();
+    if (isCopied)
+      return count;
     CodebookCacheAttr cache = codebook.getCache();
-    bool isWide = count > 1 && plan.alignBytes >= kWideBytes &&
+    bool isWide = count > 1 && !isInLines && plan.alignBytes >= kWideBytes &&
                   codebook.getNumBooks() > 1 && cache.areBooksInLines() &&
                   cache.getCopies() == 1 &&
                   !isPacked(codebook.getElementType()) &&
@@ -307,9 +326,19 @@ private:
     return {remainder(number, entries), quotient(number, entries)};
   }
 
+  /// Which of all entries it is in the view.
+  Value getNumber(Value entry, Value book) {
+    if (!book)
+      return entry;
+    return isInLines ? add(scale(entry, codebook.getNumBooks()), book)
+                     : add(scale(book, codebook.getNumEntries()), entry);
+  }
+
   /// All entries are loaded before the first is stored, so that they arrive
   /// together.
   void emitRounds(Value first, int64_t numRounds, int64_t numThreads) {
+    if (isCopied)
+      return emitCopies(first, numRounds, numThreads);
     if (getEntriesOfSlot() > 1)
       return emitWideRounds(first, numRounds, numThreads);
     int64_t copies = codebook.getCache().getCopies();
@@ -318,8 +347,7 @@ private:
     for (int64_t round = 0; round < numRounds; ++round) {
       Value slot = add(first, i32(round * numThreads));
       auto [entry, book] = getEntry(quotient(slot, copies));
-      Value from =
-          book ? add(scale(book, codebook.getNumEntries()), entry) : entry;
+      Value from = getNumber(entry, book);
       Value loaded = loadEntry(builder, loc, codebook, source,
                                toOffset(scale(from, bytes)), plan.alignBytes);
       if (plan.isRaised)
@@ -365,12 +393,28 @@ private:
       }
   }
 
+  /// As `emitRounds`, where a slot is a piece of a line.
+  void emitCopies(Value first, int64_t numRounds, int64_t numThreads) {
+    int64_t pieces =
+        codebook.getNumBooks() * codebook.getEntryBytes() / kWideBytes;
+    for (int64_t round = 0; round < numRounds; ++round) {
+      Value slot = add(first, i32(round * numThreads));
+      Value to =
+          add(scale(quotient(slot, pieces), codebook.getCache().getLineBytes()),
+              scale(remainder(slot, pieces), kWideBytes));
+      simt::CopyAsyncOp::create(builder, loc, source,
+                                toOffset(scale(slot, kWideBytes)), shared,
+                                toOffset(to), kWideBytes);
+    }
+  }
+
   OpBuilder &builder;
   Location loc;
   CodebookType codebook;
   Value source;
   EntryPlan plan;
   Value shared;
+  bool isInLines, isCopied;
 };
 
 } // namespace
@@ -404,15 +448,20 @@ static bool isInLoop(Operation *op) {
 static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
                                  Operation *op, CodebookType codebook,
                                  Value source, EntryPlan plan, Value shared,
-                                 bool isAgain) {
+                                 bool isAgain, bool isInLines = false,
+                                 bool isAsync = false) {
   Location loc = getNamedLoc(op);
   SmallVector<Value> parts;
   if (codebook.hasGlobalEntries())
     parts.push_back(source);
   if (shared) {
-    SharedFill(rewriter, loc, codebook, source, plan, shared)
+    SharedFill(rewriter, loc, codebook, source, plan, shared, isInLines,
+               isAsync)
         .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()), isAgain);
-    emitBarrier(rewriter, loc);
+    if (isAsync)
+      simt::CopyAsyncCommitOp::create(rewriter, loc);
+    else
+      emitBarrier(rewriter, loc);
     parts.push_back(shared);
   }
   for (int64_t book = 0; book < codebook.getNumBooks(); ++book)
@@ -441,9 +490,9 @@ struct LoadCodebookPattern : OpConversionPattern<LoadCodebookOp> {
     Value source = getSource(rewriter, loc, adaptor.getSource(), op.getSource(),
                              adaptor.getOffsets());
     rewriter.replaceOpWithMultiple(
-        op,
-        {takeIn(rewriter, op, op.getType(), source, plans.lookup(op.getType()),
-                adaptor.getTile(), isInLoop(op))});
+        op, {takeIn(rewriter, op, op.getType(), source,
+                    plans.lookup(op.getType()), adaptor.getTile(), isInLoop(op),
+                    op.isInLines(), op.getAsynchronous())});
     return success();
   }
 

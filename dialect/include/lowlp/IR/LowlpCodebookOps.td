@@ -14,6 +14,10 @@ def Lowlp_LoadCodebookOp : Lowlp_Op<"load_codebook", [AttrSizedOperandSegments, 
     All threads of the block come here together: they fill the cache and wait for each other. Nothing else has to be waited for
     before `lowlp.lookup_vectors`.
 
+    The view's books may also lie side by side, entry by entry: strides [v, books * v, 1]. Then `cache` has all entries in shared
+    memory. With `asynchronous` that is one group of asynchronous copies, which nobody has waited for: before the first lookup
+    stand a `lowlp.copy_async_wait` for the group and a `lowlp.synchronize`.
+
     Without a `placed` shared tile all entries stay in global memory. `lowlp-place-codebooks` decides which part goes where: it
     gives the op the tile, its result a type with a `#lowlp.codebook_cache`, and the op an `estimate` that says why. `cache` asks
     it for this one. `frequencies` are the accesses of each entry, summed over the books, which must not increase:
@@ -23,17 +27,21 @@ def Lowlp_LoadCodebookOp : Lowlp_Op<"load_codebook", [AttrSizedOperandSegments, 
     %book = lowlp.load_codebook %view[%i, %j] : !lowlp.global<?x?x2x256x8xf16> -> !lowlp.codebook<2x256x8xf16>
     ```
 
-    Lowers to `simt.load` and `simt.store` between two barriers.
+    Lowers to `simt.load` and `simt.store` between two barriers; with `asynchronous` to `simt.copy_async` of 16 bytes.
   }];
   let arguments = (ins Lowlp_GlobalType:$source, Variadic<Index>:$offsets, Optional<Lowlp_SharedType>:$tile,
       OptionalAttr<Lowlp_CodebookCacheAttr>:$cache, OptionalAttr<DenseI64ArrayAttr>:$frequencies,
-      OptionalAttr<Lowlp_CacheEstimateAttr>:$estimate);
+      OptionalAttr<Lowlp_CacheEstimateAttr>:$estimate, UnitAttr:$asynchronous);
   let results = (outs Lowlp_CodebookType:$codebook);
   let assemblyFormat = [{
-    $source `[` $offsets `]` (`placed` $tile^ `:` type($tile))? (`cache` $cache^)? (`frequencies` $frequencies^)?
-    (`estimate` $estimate^)? attr-dict `:` type($source) `->` type($codebook)
+    $source `[` $offsets `]` (`asynchronous` $asynchronous^)? (`placed` $tile^ `:` type($tile))? (`cache` $cache^)?
+    (`frequencies` $frequencies^)? (`estimate` $estimate^)? attr-dict `:` type($source) `->` type($codebook)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether books lie side by side in the view, entry by entry. Requires: the op is valid.
+    bool isInLines();
+  }];
 }
 
 def Lowlp_SwitchCodebookOp : Lowlp_Op<"switch_codebook", [MemoryEffects<[MemRead, MemWrite]>,

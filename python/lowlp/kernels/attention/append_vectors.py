@@ -1,11 +1,17 @@
 """New keys and values as codes of codebooks, put into a paged cache where slots say.
 
-A block has some neighbouring groups of channels of a head's keys or values. It takes their books into registers once,
-and then every so-manieth token. A warp has a few of the groups, its lanes the entries of their books: each has the
-distances sum (x - c)^2 of its own in f32, and the least of all lanes, of equal ones the one of the lowest index, is the
-code. Differences come before squares, so that roundings are relative to the distance: a code is not that of
-`KVCodebooks.encode`, which computes in float64, only where two distances agree to 1e-6. Which block has a token does
-not count, so one token at a time gives the codes that all at once do.
+A block has some groups of channels of a head's keys or values, and takes batches of tokens in turn. Its threads have a
+group and a slice of the entries of its book each, which they take into registers once:
+
+    thread    slice * groups + group      lanes side by side read entries that lie side by side in lines of books
+    slice     neighbouring entries; the least distance of a slice is found by its thread alone
+
+Distances are sum (x - c)^2 in f32. The least of each slice goes through shared memory, once for all tokens of a batch.
+Which entry it was is found in the nearest slice alone, whose distances a few lanes compute again; of equal ones the one
+of the lowest index is the code. Differences come before squares, so that roundings are relative
+to the distance: a code is not that of `KVCodebooks.encode`, which computes in float64, only where two distances agree
+to 1e-6. Which block has a token, and beside which others, does not count, so one token at a time gives the codes that
+all at once do.
 """
 
 from __future__ import annotations
@@ -14,28 +20,34 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import small
-from lowlp.layouts.register_layout import local, reduce, spatial
+from lowlp.layouts.register_layout import column_spatial, local, reduce, spatial
 
 from .append_spec import AppendSpec, slot_of
 from .spec import ENTRIES
-from .stagger import class_of, places_of
+from .stagger import books_view, class_of, places_of
 
-_WARPS = 8
-"""Of a block; every number of groups is a multiple of 2 or 3 times as many."""
-_LANES = 32
-_BLOCKS_PER_SM = 2
-"""That run at once: books take 64 registers of a thread, all else about as many."""
+_THREADS = 512
+_GROUPS = (32, 16, 8)
+"""Of a block, the most first; every number of groups is a multiple of 8."""
+_LEAST_BLOCKS = 96
+"""That a token's keys and values are divided among, so that most multiprocessors have one."""
+_BLOCKS_PER_SM = 1
+"""That run at once."""
+_MOST_LANES = 4
+"""Which share what the slices of a group have found."""
 
 
 def threads_of_vectors() -> int:
     """Threads of a block."""
-    return _WARPS * _LANES
+    return _THREADS
 
 
 def groups_at_once(spec: AppendSpec) -> int:
     """The groups of channels that a block has."""
     groups = spec.head_dim // spec.kind.vector
-    return _WARPS * next(count for count in (4, 3, 2) if groups % (_WARPS * count) == 0)
+    fitting = [count for count in _GROUPS if groups % count == 0]
+    enough = [count for count in fitting if 2 * spec.kv_heads * (groups // count) >= _LEAST_BLOCKS]
+    return (enough or fitting[-1:])[0]
 
 
 def parts_of_vectors(spec: AppendSpec) -> int:
@@ -50,8 +62,9 @@ def grid_of_vectors(spec: AppendSpec) -> Any:
 
 
 def takers_of_vectors(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
-    """How many blocks take the tokens of a part: as many as run at once, but one for each token at most."""
-    return max(1, min(tokens, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_vectors(spec))))
+    """How many blocks take the batches of tokens of a part: as many as run at once, but one for each at most."""
+    batches = -(-tokens // spec.tokens_at_once)
+    return max(1, min(batches, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_vectors(spec))))
 
 
 class VectorBlock:
@@ -64,15 +77,25 @@ class VectorBlock:
         self.groups, at_once = spec.head_dim // spec.kind.vector, groups_at_once(spec)
         chunks = self.groups // at_once
         self.head, self.is_value, self.first = part // (2 * chunks), part // chunks % 2, part % chunks * at_once
-        of_entries = spatial(1, _LANES, 1) * local(1, ENTRIES // _LANES, spec.kind.vector)
-        self.entries = spatial(_WARPS, 1, 1) * local(at_once // _WARPS, 1, 1) * of_entries
-        # The same registers, as they lie in memory.
-        values = ENTRIES // _LANES * spec.kind.vector
-        self.loaded = spatial(_WARPS, 1) * local(at_once // _WARPS, 1) * spatial(1, _LANES) * local(1, values)
+        slices, vector, tokens = _THREADS // at_once, spec.kind.vector, spec.tokens_at_once
+        of_slice = ENTRIES // slices
+        # [groups, entries, channels], and distances [groups, slices, entries of one].
+        self.entries = column_spatial(at_once, slices, 1) * local(1, of_slice, vector)
+        self.sliced = column_spatial(at_once, slices, 1) * local(1, 1, of_slice)
         self.held = self.entries.reduce([1])
-        of_all = reduce(spatial(_WARPS, 1, _LANES), dims=[2])
-        self.channels = of_all * local(at_once // _WARPS, 1) * local(spec.kind.vector, 1)
-        self.distances = self.entries.reduce([2])
+        # The same registers as channels [channels, 1].
+        self.channels = reduce(column_spatial(at_once, 1, slices), dims=[2]) * local(vector, 1)
+        # What a few lanes have of each group of each token: least distances [tokens, slices, groups], and entries of a
+        # slice [tokens, groups, entries, channels].
+        lanes = min(_MOST_LANES, _THREADS // (tokens * at_once))
+        spare = _THREADS // (tokens * at_once * lanes)
+        of_group = spatial(spare, tokens, 1, 1) * spatial(1, 1, 1, at_once) * spatial(1, 1, lanes, 1)
+        self.nearest = reduce(of_group * local(1, 1, slices // lanes, 1), dims=[0])
+        of_entries = spatial(spare, tokens, at_once, lanes, 1) * local(1, 1, 1, of_slice // lanes, vector)
+        self.of_nearest = reduce(of_entries, dims=[0])
+        self.least = ll.alloc_shared("f32", [tokens, slices, at_once])
+        self.vectors = ll.alloc_shared("f32", [tokens, at_once, vector])
+        self.codes = ll.alloc_shared("uint8", [tokens, at_once])
 
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
@@ -85,15 +108,39 @@ class VectorBlock:
     @ll.inline
     def store_all(self, source, name):  # type: ignore[no-untyped-def]
         """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
-        spec, operands = self.spec, self.operands
+        operands, at_once = self.operands, self.spec.tokens_at_once
         books = self.books_of(name)
-        for token in ll.range(self.taker, operands["tokens"], operands["takers"]):
-            slot = slot_of(spec, operands, "slots", token, operands["pages"] * spec.page)
-            recent = slot
-            if spec.recent:
-                recent = slot_of(spec, operands, "recent_slots", token, operands["recent_pages"] * spec.page)
-            if slot >= 0:
-                self.store(source, name, token, books, slot, recent)
+        for first in ll.range(self.taker * at_once, operands["tokens"], operands["takers"] * at_once):
+            # Of tokens that are not there the last one is taken again.
+            tokens = [small(ll.minimum(first + number, operands["tokens"] - 1)) for number in range(at_once)]
+            slots = [self.slots_of(token) for token in tokens]
+            rows = [self.load(source, token) for token in tokens]
+            for number, x in enumerate(rows):
+                self.leave_least(number, x, books)
+            ll.synchronize()
+            self.leave_codes(name)
+            ll.synchronize()
+            for number, x in enumerate(rows):
+                if first + number < operands["tokens"]:
+                    self.store(name, number, x, *slots[number])
+
+    def slots_of(self, token: Any) -> tuple[Any, Any]:
+        """The slot of a token, and that of what is kept of it in f16."""
+        spec, operands = self.spec, self.operands
+        slot = slot_of(spec, operands, "slots", token, operands["pages"] * spec.page)
+        if not spec.recent:
+            return slot, slot
+        return slot, slot_of(spec, operands, "recent_slots", token, operands["recent_pages"] * spec.page)
+
+    def load(self, source: str, token: Any) -> ll.Tile:
+        """Vectors [groups, channels] of the block's groups."""
+        spec, operands = self.spec, self.operands
+        if spec.ordered:
+            return self.load_ordered(source, token)
+        strides = [operands[f"{source}_stride"], spec.head_dim, spec.kind.vector, 1]
+        shape = [operands["tokens"], spec.kv_heads, self.groups, spec.kind.vector]
+        rows = ll.view_global(operands[source], shape=shape, strides=strides)
+        return ll.load_global(rows, offsets=[token, self.head, self.first, 0], layout=self.held, in_bounds=True)
 
     def load_ordered(self, source: str, token: Any) -> ll.Tile:
         """Vectors [groups, channels] of the block's groups, whose channels `order` names."""
@@ -112,11 +159,10 @@ class VectorBlock:
 
     def books_of(self, name: str) -> ll.Tile:
         """The entries of the block's groups in f32, [groups, entries, channels]."""
-        shape = [self.spec.kv_heads, 2, self.groups, ENTRIES * self.spec.kind.vector]
-        books = ll.view_global(self.operands["books"], shape=shape)
-        offsets = [self.head, 0 if name == "keys" else 1, self.first, 0]
-        loaded = ll.load_global(books, offsets=offsets, layout=self.loaded, in_bounds=True)
-        return ll.cast(ll.view(loaded, dtype=loaded.dtype.name, layout=self.entries), "f32")
+        spec = self.spec
+        books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"])
+        offsets = [self.head, 0 if name == "keys" else 1, self.first, 0, 0]
+        return ll.cast(ll.load_global(books, offsets=offsets, layout=self.entries, in_bounds=True), "f32")
 
     def row(self, slot: Any) -> Any:
         """The row of the cache that the head has of a slot."""
@@ -129,30 +175,62 @@ class VectorBlock:
         count = self.operands[pages] * (self.spec.kv_heads * self.spec.page)
         return ll.view_global(self.operands[name], shape=[count, *row])
 
+    def leave_least(self, number: int, x: ll.Tile, books: ll.Tile) -> None:
+        """Leaves vectors [groups, channels], and how far the nearest entry of each slice is."""
+        exact = ll.cast(x, "f32")
+        apart = ll.view(exact, dtype="f32", layout=self.entries.reduce([1], keep_dims=True)) - books
+        distances = ll.view(ll.sum(apart * apart, 2), dtype="f32", layout=self.sliced)
+        least = ll.transpose(ll.min(distances, 2))
+        for tile, place in ((least, self.least), (exact, self.vectors)):
+            tile = ll.view(tile, dtype="f32", layout=tile.layout.unsqueeze(0))
+            ll.store_shared(tile, place, offsets=[number, 0, 0], in_bounds=True)
+
+    def leave_codes(self, name: str) -> None:
+        """Leaves the codes of all tokens of a batch."""
+        spec, held = self.spec, self.of_nearest
+        tokens, at_once, of_slice, vector = held.shape
+        least = ll.load_shared(self.least, offsets=[0, 0, 0], layout=self.nearest, in_bounds=True)
+        number = ll.iota(1, layout=self.nearest, dtype="f32")
+        is_least = ll.equal(least, ll.min(least, 1, keep_dims=True))
+        nearest = ll.cast(ll.min(ll.where(is_least, number, ENTRIES / of_slice - 1), 1), "int32") * of_slice
+        of_slices = held.reduce([3]).reduce([2], keep_dims=True)
+        first = ll.view(ll.convert_layout(nearest, of_slices.reduce([2])), dtype="int32", layout=of_slices)
+        entry = first + ll.iota(2, layout=held.reduce([3]), dtype="int32")
+        entry = ll.view(entry, dtype="int32", layout=held.reduce([3], keep_dims=True))
+        books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"], tokens)
+        offsets = [self.head, 0 if name == "keys" else 1, 0, self.first, 0, 0]
+        found = ll.gather_global(books, entry, dim=2, offsets=offsets, layout=held, in_bounds=True)
+        x = ll.load_shared(
+            self.vectors, offsets=[0, 0, 0], layout=held.reduce([2]), in_bounds=True
+        )
+        apart = ll.view(x, dtype="f32", layout=held.reduce([2], keep_dims=True)) - ll.cast(found, "f32")
+        distances = ll.sum(apart * apart, 3)
+        is_least = ll.equal(distances, ll.min(distances, 2, keep_dims=True))
+        number = ll.iota(2, layout=distances.layout, dtype="f32")
+        within = ll.min(ll.where(is_least, number, of_slice - 1.0), 2)
+        codes = ll.view(first, dtype="int32", layout=within.layout) + ll.cast(within, "int32")
+        ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[0, 0], in_bounds=True)
+
     @ll.inline
-    def store(self, source, name, token, books, slot, recent):  # type: ignore[no-untyped-def]
-        """Codes of a token's key or value, and in f16 what of it is kept so."""
-        spec, operands, vector = self.spec, self.operands, self.spec.kind.vector
-        if spec.ordered:
-            x = self.load_ordered(source, token)
-        else:
-            strides = [operands[f"{source}_stride"], spec.head_dim, vector, 1]
-            shape = [operands["tokens"], spec.kv_heads, self.groups, vector]
-            rows = ll.view_global(operands[source], shape=shape, strides=strides)
-            x = ll.load_global(rows, offsets=[token, self.head, self.first, 0], layout=self.held, in_bounds=True)
-        codes, kept = self.nearest(x, books), self.rows_of(name, "pages", self.groups)
-        if spec.kind.is_staggered(spec.head_dim):
-            number = ll.iota(0, layout=codes.layout, dtype="int32")
-            group = number + ll.full(self.first, "int32", layout=codes.layout)
-            token_class = class_of(ll.full(small(ll.assume_range(slot, 0, 1 << 31)), "int32", layout=codes.layout))
-            place = places_of(spec.kind, spec.head_dim, name == "values", group, token_class)
-            by_row = ll.view(codes, dtype="uint8", layout=codes.layout.unsqueeze(0))
-            place = ll.view(place, dtype="int32", layout=by_row.layout)
-            ll.scatter_global(by_row, kept, place, dim=1, offsets=[self.row(slot), 0])
-        else:
+    def store(self, name, number, x, slot, recent):  # type: ignore[no-untyped-def]
+        """Codes of a token's key or value, unless its slot is negative, and in f16 what of it is kept so."""
+        if slot >= 0:
+            self.store_codes(name, number, slot)
+            if self.spec.recent:
+                self.store_recent(x, name, recent)
+
+    def store_codes(self, name: str, number: int, slot: Any) -> None:
+        """Codes that were left of a token of the batch, in its slot."""
+        spec, kept = self.spec, self.rows_of(name, "pages", self.groups)
+        by_row = self.held.reduce([1]).unsqueeze(0)
+        codes = ll.load_shared(self.codes, offsets=[number, 0], layout=by_row, in_bounds=True)
+        if not spec.kind.is_staggered(spec.head_dim):
             ll.store_global(codes, kept, offsets=[self.row(slot), self.first])
-        if spec.recent:
-            self.store_recent(x, name, recent)
+            return
+        group = ll.iota(1, layout=by_row, dtype="int32") + ll.full(self.first, "int32", layout=by_row)
+        token_class = class_of(ll.full(small(ll.assume_range(slot, 0, 1 << 31)), "int32", layout=by_row))
+        place = places_of(spec.kind, spec.head_dim, name == "values", group, token_class)
+        ll.scatter_global(codes, kept, place, dim=1, offsets=[self.row(slot), 0])
 
     @ll.inline
     def store_recent(self, x, name, slot):  # type: ignore[no-untyped-def]
@@ -160,13 +238,3 @@ class VectorBlock:
         if slot >= 0:
             kept = self.rows_of(f"recent_{name}", "recent_pages", self.groups, self.spec.kind.vector)
             ll.store_global(ll.cast(x, self.spec.kind.compute), kept, offsets=[self.row(slot), self.first, 0])
-
-    def nearest(self, x: ll.Tile, books: ll.Tile) -> ll.Tile:
-        """The codes [groups] of vectors [groups, channels]."""
-        exact = ll.view(ll.cast(x, "f32"), dtype="f32", layout=self.entries.reduce([1], keep_dims=True))
-        apart = exact - books
-        distances = ll.sum(apart * apart, 2)
-        is_least = ll.equal(distances, ll.min(distances, 1, keep_dims=True))
-        number = ll.iota(1, layout=self.distances, dtype="f32")
-        found = ll.min(ll.where(is_least, number, float(ENTRIES - 1)), 1)
-        return ll.cast(ll.cast(found, "int32"), "uint8")

@@ -26,7 +26,7 @@ from lowlp.layouts.register_layout import Layout
 
 from .layouts import KeyLayouts, ValueLayouts
 from .spec import ENTRIES, AttentionSpec, CacheType
-from .stagger import CACHE, KEY_LANES, VALUE_LANES, masks
+from .stagger import CACHE, KEY_LANES, VALUE_LANES, books_view, masks
 
 _SUBNORMAL = 2.0**-24
 _VALUE = 2.0**-9
@@ -100,15 +100,25 @@ class Books(NamedTuple):
 
 def load_books(spec: AttentionSpec, operands: Any, head: Any) -> Books:
     """The codebooks of a head, those of its keys and then those of its values: each in lines of its own, or together,
-    so that neither takes the shared memory that the other needs. All threads of the block do it."""
+    so that neither takes the shared memory that the other needs. All threads of the block do it. Those in lines are
+    still on their way: before lookups all threads come to `wait_for_books`."""
     groups, vector = spec.head_dim // spec.kind.vector, spec.kind.vector
     if not spec.kind.is_staggered(spec.head_dim):
         view = ll.view_global(operands["books"], shape=[spec.kv_heads, 2 * groups, ENTRIES, vector])
         both = ll.load_codebook(view, offsets=[head])
         return Books(both, both, groups)
-    view = ll.view_global(operands["books"], shape=[spec.kv_heads, 2, groups, ENTRIES, vector])
-    keys, values = (ll.load_codebook(view, offsets=[head, part], cache=CACHE) for part in range(2))
+    view = books_view(spec.kind, spec.head_dim, spec.kv_heads, operands["books"])
+    keys, values = (
+        ll.load_codebook(view, offsets=[head, part], cache=CACHE, asynchronous=True) for part in range(2)
+    )
     return Books(keys, values, 0)
+
+
+def wait_for_books(spec: AttentionSpec) -> None:
+    """Until the block's codebooks are there."""
+    if spec.kind.is_staggered(spec.head_dim):
+        ll.copy_async_wait(0)
+        ll.synchronize()
 
 
 def _looked_up(spec: AttentionSpec, codes: ll.Tile, books: ll.Codebook, first: int, lanes: int) -> ll.Tile:

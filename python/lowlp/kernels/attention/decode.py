@@ -23,7 +23,7 @@ from typing import Any
 from lowlp import language as ll
 from lowlp.kernels.stream_k import small
 
-from .codes import load_books, pointer_types
+from .codes import load_books, pointer_types, wait_for_books
 from .layouts import ResultLayouts, ScoreLayouts
 from .merging import NO_ROW, Part, finish
 from .sources import Source
@@ -130,21 +130,30 @@ class _Block:
         total = ll.full(0.0, "f32", layout=self.scores.lane_column)
         sums = (top, total, ll.full(0.0, "f32", layout=self.results.by_warp))
         first = source.first_scores(queries)
-        # Where a tile lies is looked up ahead, and keys may be loaded ahead.
-        rows, keys_ahead = source.groups(self.split), self.schedule.keys_ahead
+        # Where a tile lies is looked up ahead, and its codes may be loaded ahead.
+        rows, keys_ahead, all_ahead = source.groups(self.split), self.schedule.keys_ahead, self.schedule.values_ahead
         next_keys: Any = source.load_keys(rows) if keys_ahead else ()
+        next_values: Any = self.load_values(rows) if all_ahead else ()
         next_rows = source.groups(self.split + step)
+        wait_for_books(self.spec)
         for tile in ll.range(self.split, self.tiles, step):
             start = tile * tile_tokens + source.first
             further_rows = source.groups(tile + step * 2)
             keys = next_keys if keys_ahead else source.load_keys(rows)
-            values = source.load_values(rows) if self.schedule.has_values else (None, None)
+            values = next_values if all_ahead else self.load_values(rows)
+            if all_ahead:
+                # Groups without tokens lie in row 0, so that no branch is needed.
+                next_keys, next_values = source.load_keys(next_rows), self.load_values(next_rows)
             scores = source.scores_of(keys, queries, factor, first)
-            if keys_ahead and tile + step < self.tiles:
+            if keys_ahead and not all_ahead and tile + step < self.tiles:
                 next_keys = source.load_keys(next_rows)
             sums = self.with_tile(source, sums, scores, values, start)
             rows, next_rows = next_rows, further_rows
         return sums
+
+    def load_values(self, rows: ll.Tile) -> tuple[Any, Any]:
+        """The source's values of the groups that `rows` names, if they count."""
+        return self.source.load_values(rows) if self.schedule.has_values else (None, None)
 
     @ll.inline
     def with_recent(self, sums):  # type: ignore[no-untyped-def]
@@ -191,8 +200,8 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
     """The block program.
 
     Parameters: q [batch, queries, heads, head_dim], tokens `q_rows` heads apart; keys, values
-    [pages, kv_heads, page, head_dim] as the cache stores them; of one of codebooks books [kv_heads, 2, codes of a row,
-    256, channels of a code], of keys and then of values, and `order` int32 [head_dim] where groups take channels in
+    [pages, kv_heads, page, head_dim] as the cache stores them; of one of codebooks books as `books_view` has them,
+    of keys and then of values, and `order` int32 [head_dim] where groups take channels in
     another order; key_scales and value_scales [pages, kv_heads, page] of
     f16 of one with scales; block_table int32 [batch, table_width], rows `table_stride` apart; lengths int32 [batch];
     sinks [heads]; out [batch, queries, heads, head_dim], lse f32 [batch, queries, heads]; numbers batch, pages,

@@ -183,40 +183,45 @@ class ResultLayouts:
         of_block = reduce(spatial(rows * across, 1, lanes // across), dims=[2])
         self.channels = local(self.kept // rows, 1) * of_block * local(dim // across, 1)
         self.column = self.result.reduce([1], keep_dims=True)
-        self.gathered = local(warps, 1, 1) * self.result.unsqueeze(0)
-        self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)
+        sums = self.result
         if spec.classes > 1:
             self.by_class = ClassLayouts(spec, schedule, rows, self.kept)
+            sums = self.by_class.sums
+        self.gathered = local(warps, 1, 1) * sums.unsqueeze(0)
+        self.gathered_column = local(warps, 1, 1) * sums.reduce([1], keep_dims=True).unsqueeze(0)
 
 
 class ClassLayouts:
     """How results are held whose queries have several columns each, one for each class of tokens.
 
-    columns  the registers of `ResultLayouts.natural` as [warps, queries, classes, neighbouring groups, channels of
-             these]
-    numbers  of columns, [warps, queries, classes]
-    piece    channels of every so-manieth group of a result, [queries, channels]; the thread has the others, too
-    joined   all of them, [queries, groups / neighbours, neighbours, channels of a group]
-    gathered, gathered_column   pieces, and a number of each query, of all warps in one thread
-    near, vector, groups        neighbouring groups, channels of one, and groups / neighbours
+    sums     [columns that are there and few more, channels], the sums over the warps, and
+    columns  the same registers as [queries, classes, groups / neighbours, neighbours, channels of a group], and
+    numbers  a number of each column, [queries, classes]
+    piece    channels of every so-manieth group of a result, [queries, groups / neighbours, channels of a group]; the
+             thread has the others, too
+    number   a number of each query, [queries, 1]
+    joined   all channels, [queries, groups / neighbours, neighbours, channels of a group]
+    near     neighbouring groups
     """
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule, rows: int, kept: int) -> None:
-        warps, vector, tiles = schedule.warps, spec.kind.vector, spec.columns // 8
-        self.near, self.vector = near(spec.kind, spec.head_dim, VALUE_LANES), vector
-        self.groups = spec.head_dim // (self.near * vector)
-        # Lane 4g + t has columns 2t and 2t + 1 of each tile: of query t / 2, classes 2 (t % 2) and one more.
-        lanes = spatial(1, 2, 2, 1, 1) * local(1, 1, 2, 1, 1)
-        channels = local(1, 1, 1, self.near, 1) * local(1, 1, 1, 1, vector)
-        parts = spatial(warps, 1, 1, 1, 1) * local(1, 1, 1, 1, self.groups // 8) * spatial(1, 1, 1, 1, 8)
-        self.columns = parts * channels * local(1, tiles, 1, 1, 1) * lanes
-        self.numbers = self.columns.reduce([4]).reduce([3])
-        of_block = 32 * warps // rows
-        across = math.gcd(self.groups, of_block)
-        held, of_all = self.groups // across, of_block // across
-        self.piece = reduce(local(kept // rows, 1, 1) * spatial(rows, across, of_all) * local(1, held * vector, 1), [2])
-        joined = local(kept // rows, 1, 1, 1, 1) * spatial(rows, across, 1, 1, of_all)
-        self.joined = reduce(joined * local(1, held, self.near, vector, 1), [4])
-        self.column = self.piece.reduce([1], keep_dims=True)
-        self.gathered = local(warps, 1, 1) * self.piece.unsqueeze(0)
-        self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)
+        vector, classes, threads = spec.kind.vector, spec.classes, 32 * schedule.warps
+        self.near = near(spec.kind, spec.head_dim, VALUE_LANES)
+        groups = spec.head_dim // vector
+        used = min(spec.used * classes, spec.columns)
+        of_sums = min(math.gcd(8, spec.columns), 1 << (used - 1).bit_length())
+        across = math.gcd(groups, threads // of_sums)
+        times, held, spare = -(-used // of_sums), groups // across, threads // of_sums // across
+        sums = local(times, held, 1) * spatial(of_sums, across, spare) * local(1, vector, 1)
+        self.sums = reduce(sums, dims=[2])
+        in_lanes = spatial(of_sums // classes, classes, across // self.near, self.near, 1, spare)
+        columns = local(times, 1, held, 1, 1, 1) * in_lanes * local(1, 1, 1, 1, vector, 1)
+        self.columns = reduce(columns, dims=[5])
+        self.numbers = self.columns.reduce([2, 3, 4])
+        groups //= self.near
+        across = math.gcd(groups, threads // rows)
+        held, spare = groups // across, threads // rows // across
+        lanes = local(kept // rows, 1, 1, 1, 1) * spatial(rows, across, 1, 1, spare)
+        self.joined = reduce(lanes * local(1, held, self.near, vector, 1), [4])
+        self.piece = reduce(lanes * local(1, held, 1, vector, 1), [4]).reduce([2])
+        self.number = self.piece.reduce([2]).reduce([1], keep_dims=True)

@@ -75,40 +75,42 @@ def _sum_of_warps(block: Any, part: Part) -> _Sum:
 
 
 def _sum_of_classes(block: Any, part: Part) -> _Sum:
-    """The sum over the warps and over the classes of tokens, of which a query has a column each, with the channels of
-    each class brought into their own order."""
-    spec, held, warps = block.spec, block.results.by_class, block.schedule.warps
-    shape = [warps, spec.columns // spec.classes, spec.classes]
-    channels = ll.transpose(ll.view(part.accumulators, dtype="f32", layout=block.results.natural), [0, 2, 1])
-    accumulators = ll.alloc_shared("f32", [*shape, held.near, held.groups * held.vector + _PADDING])
-    ll.store_shared(ll.view(channels, dtype="f32", layout=held.columns), accumulators, offsets=[0] * 5, in_bounds=True)
+    """The sum over the warps and then over the classes of tokens, of which a query has a column each, with the channels
+    of each class brought into their own order."""
+    spec, held = block.spec, block.results.by_class
+    columns = _sum_of_warps(block, part)
+    queries, classes, *channels = held.columns.shape
+    # Neighbours apart, so that threads side by side read side by side.
+    results = ll.alloc_shared("f32", [queries, classes, held.near, channels[0], channels[2]])
+    by_group = ll.view(columns.result, dtype="f32", layout=held.columns)
+    ll.store_shared(ll.transpose(by_group, [0, 1, 3, 2, 4]), results, offsets=[0] * 5, in_bounds=True)
     numbers = {}
-    for name, tile in (("top", part.top), ("total", part.total)):
-        numbers[name] = ll.alloc_shared("f32", shape)
-        ll.store_shared(
-            ll.view(tile, dtype="f32", layout=held.numbers), numbers[name], offsets=[0, 0, 0], in_bounds=True
-        )
+    for name in ("top", "total"):
+        numbers[name] = ll.alloc_shared("f32", [queries, classes])
+        number = ll.view(getattr(columns, name), dtype="f32", layout=held.numbers)
+        ll.store_shared(number, numbers[name], offsets=[0, 0], in_bounds=True)
     ll.synchronize()
 
     def of_class(name: str, number: int) -> ll.Tile:
-        """A number of each query, of all warps."""
-        return ll.load_shared(numbers[name], offsets=[0, 0, number], layout=held.gathered_column, in_bounds=True)
+        """A number of each query."""
+        return ll.load_shared(numbers[name], offsets=[0, number], layout=held.number, in_bounds=True)
 
     tops = [of_class("top", number) for number in range(spec.classes)]
-    top = ll.max(tops[0], 0, keep_dims=True)
+    top = tops[0]
     for other in tops[1:]:
-        top = ll.maximum(top, ll.max(other, 0, keep_dims=True))
+        top = ll.maximum(top, other)
     mends = [ll.exp2(other - top) for other in tops]
-    total = ll.sum(of_class("total", 0) * mends[0], 0)
+    total = of_class("total", 0) * mends[0]
     for number in range(1, spec.classes):
-        total = total + ll.sum(of_class("total", number) * mends[number], 0)
+        total = ll.fma(of_class("total", number), mends[number], total)
+    of_piece = [ll.view(mend, dtype="f32", layout=held.number.unsqueeze(2)) for mend in mends]
     joined = ll.full(0.0, "f32", layout=held.joined)
     for place in range(held.near):
         piece = ll.full(0.0, "f32", layout=held.piece)
-        for number, mend in enumerate(mends):
-            at = [0, 0, number, place ^ (number & (held.near - 1)), 0]
-            found = ll.load_shared(accumulators, offsets=at, layout=held.gathered.unsqueeze(2, 3), in_bounds=True)
-            piece = piece + ll.sum(ll.view(found, dtype="f32", layout=held.gathered) * mend, 0)
+        for number, mend in enumerate(of_piece):
+            at = [0, number, place ^ (number & (held.near - 1)), 0, 0]
+            found = ll.load_shared(results, offsets=at, layout=held.piece.unsqueeze(1, 2), in_bounds=True)
+            piece = piece + ll.view(found, dtype="f32", layout=held.piece) * mend
         piece = ll.view(piece, dtype="f32", layout=held.joined.reduce([2], keep_dims=True))
         chosen = ll.equal(ll.iota(2, layout=held.joined, dtype="int32"), place)
         joined = ll.where(chosen, ll.broadcast_to(piece, held.joined), joined)

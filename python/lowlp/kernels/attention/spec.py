@@ -162,6 +162,7 @@ class AttentionSchedule:
     warps          of a block, each with tokens of its own
     tokens         that a warp takes at once, a multiple of 16
     keys_ahead     keys are loaded a tile ahead, not with values
+    values_ahead   and values too
     blocks_per_sm  for how many blocks at once a multiprocessor has registers, and gets parts
     has_values     False: values are left out, and results are zeros; to find out what limits a kernel
     """
@@ -169,6 +170,7 @@ class AttentionSchedule:
     warps: int = 4
     tokens: int = 16
     keys_ahead: bool = False
+    values_ahead: bool = False
     blocks_per_sm: int = 2
     has_values: bool = True
 
@@ -190,8 +192,12 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     registers for."""
     if spec.kind.vector:
         # One block has the shared memory: books take 128 KiB of a head of 128 channels.
-        tokens = 2 * GROUP if spec.classes > 1 and spec.columns == 8 and not spec.recent else GROUP
-        return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=tokens, blocks_per_sm=1)
+        if spec.classes == 1:
+            return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
+        has_room = not spec.recent and (spec.columns == 8 or spec.kind.vector == 4)
+        return AttentionSchedule(
+            warps=8, tokens=2 * GROUP if has_room else GROUP, keys_ahead=True, values_ahead=True, blocks_per_sm=1
+        )
     if spec.columns > 8 or spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:

@@ -51,6 +51,21 @@ def class_of(token: ll.Tile) -> ll.Tile:
     return ((token ^ (token >> 2)) & 1) | (token & 2)
 
 
+def books_view(
+    kind: CacheType, head_dim: int, kv_heads: int, books: ll.Pointer, times: int | None = None
+) -> ll.GlobalView:
+    """Codebooks as [kv_heads, 2, groups of channels, entries, channels]; with `times` as [.., 2, times, groups, ..],
+    so many times the same. In memory books come one after the other; those that take lines of shared memory lie in
+    lines there too, all books' entry 0 first."""
+    groups, vector = head_dim // kind.vector, kind.vector
+    in_part, of_part = [groups, ENTRIES, vector], groups * ENTRIES * vector
+    strides = [vector, groups * vector, 1] if kind.is_staggered(head_dim) else [ENTRIES * vector, vector, 1]
+    repeated, standing = ([], []) if times is None else ([times], [0])
+    return ll.view_global(
+        books, shape=[kv_heads, 2, *repeated, *in_part], strides=[2 * of_part, of_part, *standing, *strides]
+    )
+
+
 def slots(kind: CacheType, head_dim: int, is_value: bool) -> AnyArray:
     """The place of each group's code in the row of a token of a class, [4, groups], and without classes the same for
     all: keys of a lane lie side by side, and so do values of neighbouring lanes."""

@@ -83,8 +83,10 @@ class VectorBlock:
         self.entries = column_spatial(at_once, slices, 1) * local(1, of_slice, vector)
         self.sliced = column_spatial(at_once, slices, 1) * local(1, 1, of_slice)
         self.held = self.entries.reduce([1])
-        # The same registers as channels [channels, 1].
-        self.channels = reduce(column_spatial(at_once, 1, slices), dims=[2]) * local(vector, 1)
+        # Vectors of all tokens, [tokens, groups, channels], and the same registers as [tokens, channels].
+        others = _THREADS // (tokens * at_once)
+        self.loaded = reduce(spatial(others, tokens, at_once, 1), dims=[0]) * local(1, 1, vector)
+        self.channels = reduce(spatial(others, tokens, at_once), dims=[0]) * local(1, vector)
         # What a few lanes have of each group of each token: least distances [tokens, slices, groups], and entries of a
         # slice [tokens, groups, entries, channels].
         lanes = min(_MOST_LANES, _THREADS // (tokens * at_once))
@@ -111,18 +113,20 @@ class VectorBlock:
         operands, at_once = self.operands, self.spec.tokens_at_once
         books = self.books_of(name)
         for first in ll.range(self.taker * at_once, operands["tokens"], operands["takers"] * at_once):
+            ll.store_shared(ll.cast(self.load(source, first), "f32"), self.vectors, offsets=[0, 0, 0], in_bounds=True)
             # Of tokens that are not there the last one is taken again.
             tokens = [small(ll.minimum(first + number, operands["tokens"] - 1)) for number in range(at_once)]
             slots = [self.slots_of(token) for token in tokens]
-            rows = [self.load(source, token) for token in tokens]
-            for number, x in enumerate(rows):
-                self.leave_least(number, x, books)
+            ll.synchronize()
+            for number in range(at_once):
+                self.leave_least(number, books)
             ll.synchronize()
             self.leave_codes(name)
             ll.synchronize()
-            for number, x in enumerate(rows):
+            for number in range(at_once):
                 if first + number < operands["tokens"]:
-                    self.store(name, number, x, *slots[number])
+                    self.store(name, number, *slots[number])
+            ll.synchronize()
 
     def slots_of(self, token: Any) -> tuple[Any, Any]:
         """The slot of a token, and that of what is kept of it in f16."""
@@ -132,30 +136,20 @@ class VectorBlock:
             return slot, slot
         return slot, slot_of(spec, operands, "recent_slots", token, operands["recent_pages"] * spec.page)
 
-    def load(self, source: str, token: Any) -> ll.Tile:
-        """Vectors [groups, channels] of the block's groups."""
+    def load(self, source: str, first: Any) -> ll.Tile:
+        """Vectors [tokens, groups, channels] of the block's groups, of a batch of tokens; zeros where there are none."""
         spec, operands = self.spec, self.operands
-        if spec.ordered:
-            return self.load_ordered(source, token)
-        strides = [operands[f"{source}_stride"], spec.head_dim, spec.kind.vector, 1]
-        shape = [operands["tokens"], spec.kv_heads, self.groups, spec.kind.vector]
-        rows = ll.view_global(operands[source], shape=shape, strides=strides)
-        return ll.load_global(rows, offsets=[token, self.head, self.first, 0], layout=self.held, in_bounds=True)
-
-    def load_ordered(self, source: str, token: Any) -> ll.Tile:
-        """Vectors [groups, channels] of the block's groups, whose channels `order` names."""
-        spec, operands = self.spec, self.operands
-        order = ll.view_global(operands["order"], shape=[spec.head_dim, 1])
-        first = self.first * spec.kind.vector
-        channels = ll.load_global(order, offsets=[first, 0], layout=self.channels, in_bounds=True)
-        strides = [operands[f"{source}_stride"], spec.head_dim, 1, 1]
-        rows = ll.view_global(
-            operands[source], shape=[operands["tokens"], spec.kv_heads, spec.head_dim, 1], strides=strides
-        )
-        x = ll.gather_global(
-            rows, channels, dim=0, offsets=[token, self.head, 0, 0], layout=self.channels, in_bounds=True
-        )
-        return ll.view(x, dtype=x.dtype.name, layout=self.held)
+        heads, tokens, groups, vector = spec.kv_heads, operands["tokens"], self.groups, spec.kind.vector
+        strides = [spec.head_dim, operands[f"{source}_stride"], vector, 1]
+        if not spec.ordered:
+            rows = ll.view_global(operands[source], shape=[heads, tokens, groups, vector], strides=strides)
+            return ll.load_global(rows, offsets=[self.head, first, self.first, 0], layout=self.loaded)
+        order = ll.view_global(operands["order"], shape=[1, spec.head_dim])
+        of_order = self.channels.reduce([0], keep_dims=True)
+        channels = ll.load_global(order, offsets=[0, self.first * vector], layout=of_order, in_bounds=True)
+        rows = ll.view_global(operands[source], shape=[heads, tokens, spec.head_dim], strides=[*strides[:2], 1])
+        x = ll.gather_global(rows, channels, dim=1, offsets=[self.head, first, 0], layout=self.channels)
+        return ll.view(x, dtype=x.dtype.name, layout=self.loaded)
 
     def books_of(self, name: str) -> ll.Tile:
         """The entries of the block's groups in f32, [groups, entries, channels]."""
@@ -175,15 +169,19 @@ class VectorBlock:
         count = self.operands[pages] * (self.spec.kv_heads * self.spec.page)
         return ll.view_global(self.operands[name], shape=[count, *row])
 
-    def leave_least(self, number: int, x: ll.Tile, books: ll.Tile) -> None:
-        """Leaves vectors [groups, channels], and how far the nearest entry of each slice is."""
-        exact = ll.cast(x, "f32")
-        apart = ll.view(exact, dtype="f32", layout=self.entries.reduce([1], keep_dims=True)) - books
+    def vectors_of(self, number: int) -> ll.Tile:
+        """Vectors [1, groups, channels] of a token of the batch, in f32."""
+        held = self.held.unsqueeze(0)
+        return ll.load_shared(self.vectors, offsets=[number, 0, 0], layout=held, in_bounds=True)
+
+    def leave_least(self, number: int, books: ll.Tile) -> None:
+        """Leaves how far the nearest entry of each slice is from vectors of a token."""
+        x = ll.view(self.vectors_of(number), dtype="f32", layout=self.entries.reduce([1], keep_dims=True))
+        apart = x - books
         distances = ll.view(ll.sum(apart * apart, 2), dtype="f32", layout=self.sliced)
         least = ll.transpose(ll.min(distances, 2))
-        for tile, place in ((least, self.least), (exact, self.vectors)):
-            tile = ll.view(tile, dtype="f32", layout=tile.layout.unsqueeze(0))
-            ll.store_shared(tile, place, offsets=[number, 0, 0], in_bounds=True)
+        least = ll.view(least, dtype="f32", layout=least.layout.unsqueeze(0))
+        ll.store_shared(least, self.least, offsets=[number, 0, 0], in_bounds=True)
 
     def leave_codes(self, name: str) -> None:
         """Leaves the codes of all tokens of a batch."""
@@ -200,9 +198,7 @@ class VectorBlock:
         books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"], tokens)
         offsets = [self.head, 0 if name == "keys" else 1, 0, self.first, 0, 0]
         found = ll.gather_global(books, entry, dim=2, offsets=offsets, layout=held, in_bounds=True)
-        x = ll.load_shared(
-            self.vectors, offsets=[0, 0, 0], layout=held.reduce([2]), in_bounds=True
-        )
+        x = ll.load_shared(self.vectors, offsets=[0, 0, 0], layout=held.reduce([2]), in_bounds=True)
         apart = ll.view(x, dtype="f32", layout=held.reduce([2], keep_dims=True)) - ll.cast(found, "f32")
         distances = ll.sum(apart * apart, 3)
         is_least = ll.equal(distances, ll.min(distances, 2, keep_dims=True))
@@ -212,12 +208,12 @@ class VectorBlock:
         ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[0, 0], in_bounds=True)
 
     @ll.inline
-    def store(self, name, number, x, slot, recent):  # type: ignore[no-untyped-def]
+    def store(self, name, number, slot, recent):  # type: ignore[no-untyped-def]
         """Codes of a token's key or value, unless its slot is negative, and in f16 what of it is kept so."""
         if slot >= 0:
             self.store_codes(name, number, slot)
             if self.spec.recent:
-                self.store_recent(x, name, recent)
+                self.store_recent(name, number, recent)
 
     def store_codes(self, name: str, number: int, slot: Any) -> None:
         """Codes that were left of a token of the batch, in its slot."""
@@ -233,8 +229,9 @@ class VectorBlock:
         ll.scatter_global(codes, kept, place, dim=1, offsets=[self.row(slot), 0])
 
     @ll.inline
-    def store_recent(self, x, name, slot):  # type: ignore[no-untyped-def]
+    def store_recent(self, name, number, slot):  # type: ignore[no-untyped-def]
         """Vectors in f16, unless that slot is negative."""
         if slot >= 0:
             kept = self.rows_of(f"recent_{name}", "recent_pages", self.groups, self.spec.kind.vector)
-            ll.store_global(ll.cast(x, self.spec.kind.compute), kept, offsets=[self.row(slot), self.first, 0])
+            x = ll.cast(self.vectors_of(number), self.spec.kind.compute)
+            ll.store_global(x, kept, offsets=[self.row(slot), self.first, 0])

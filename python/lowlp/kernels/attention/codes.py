@@ -108,9 +108,7 @@ def load_books(spec: AttentionSpec, operands: Any, head: Any) -> Books:
         both = ll.load_codebook(view, offsets=[head])
         return Books(both, both, groups)
     view = books_view(spec.kind, spec.head_dim, spec.kv_heads, operands["books"])
-    keys, values = (
-        ll.load_codebook(view, offsets=[head, part], cache=CACHE, asynchronous=True) for part in range(2)
-    )
+    keys, values = (ll.load_codebook(view, offsets=[head, part], cache=CACHE, asynchronous=True) for part in range(2))
     return Books(keys, values, 0)
 
 

@@ -194,10 +194,11 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
         # One block has the shared memory: books take 128 KiB of a head of 128 channels.
         if spec.classes == 1:
             return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
-        has_room = not spec.recent and (spec.columns == 8 or spec.kind.vector == 4)
-        return AttentionSchedule(
-            warps=8, tokens=2 * GROUP if has_room else GROUP, keys_ahead=True, values_ahead=True, blocks_per_sm=1
-        )
+        # Registers, too, for codes of the next tile, and for 32 tokens beside 16 columns.
+        ahead = spec.columns == 8 or (spec.queries == 1 and not spec.ordered)
+        wide = not spec.recent and (spec.columns == 8 or (ahead and spec.kind.vector == 4 and spec.books == "f16"))
+        tokens = 2 * GROUP if wide else GROUP
+        return AttentionSchedule(warps=8, tokens=tokens, keys_ahead=ahead, values_ahead=ahead, blocks_per_sm=1)
     if spec.columns > 8 or spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:

@@ -137,7 +137,7 @@ class VectorBlock:
         return slot, slot_of(spec, operands, "recent_slots", token, operands["recent_pages"] * spec.page)
 
     def load(self, source: str, first: Any) -> ll.Tile:
-        """Vectors [tokens, groups, channels] of the block's groups, of a batch of tokens; zeros where there are none."""
+        """Vectors [tokens, groups, channels] of the block's groups, of a batch of tokens; zeros where no token is."""
         spec, operands = self.spec, self.operands
         heads, tokens, groups, vector = spec.kv_heads, operands["tokens"], self.groups, spec.kind.vector
         strides = [spec.head_dim, operands[f"{source}_stride"], vector, 1]
@@ -186,7 +186,7 @@ class VectorBlock:
     def leave_codes(self, name: str) -> None:
         """Leaves the codes of all tokens of a batch."""
         spec, held = self.spec, self.of_nearest
-        tokens, at_once, of_slice, vector = held.shape
+        tokens, of_slice = held.shape[0], held.shape[2]
         least = ll.load_shared(self.least, offsets=[0, 0, 0], layout=self.nearest, in_bounds=True)
         number = ll.iota(1, layout=self.nearest, dtype="f32")
         is_least = ll.equal(least, ll.min(least, 1, keep_dims=True))

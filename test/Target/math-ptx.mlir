@@ -7,7 +7,7 @@
 // RUN: FileCheck %s < %t.90.ptx
 
 // CHECK-NOT: call
-// CHECK: ex2.approx.f32
+// CHECK: ex2.approx.ftz.f32
 // CHECK: lg2.approx.f32
 // CHECK: sqrt.rn.f32
 // CHECK: rsqrt.approx.f32

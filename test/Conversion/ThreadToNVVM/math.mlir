@@ -6,6 +6,7 @@ module attributes {gpu.container_module} {
     // CHECK-LABEL: llvm.func @functions
     // CHECK-NOT: llvm.call @
     // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%{{.*}}) : (f32) -> f32
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%{{.*}}) : (f32) -> f32
     // CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"(%{{.*}}) : (f32) -> f32
     // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"(%{{.*}}) : (f32) -> f32
     // CHECK: llvm.intr.sqrt(%{{.*}}) : (f32) -> f32
@@ -17,7 +18,8 @@ module attributes {gpu.container_module} {
       %0 = arith.constant 0 : i64
       %x = simt.load %p[%0] align 4 : !simt.ptr<global> -> f32
       %a = math.exp2 %x : f32
-      %b = math.log2 %a : f32
+      %small = math.exp2 %a fastmath<afn> : f32
+      %b = math.log2 %small : f32
       %c = math.rsqrt %b : f32
       %d = math.sqrt %c : f32
       %e = math.fma %d, %c, %b : f32

@@ -267,7 +267,6 @@ private:
     return vector::FromElementsOp::create(builder, loc, type, elements);
   }
 
-  /// How many entries of a book a thread takes at once.
   /// Whether lines of the view are those of the cache, in pieces that may be
   /// copied as they are.
   bool canCopy() const {

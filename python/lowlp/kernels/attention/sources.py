@@ -174,6 +174,8 @@ class Source:
         scale = scale * _LOG2_E if cap is None else scale / cap
         if factor is not None:
             scores = scores * factor
+        if cap is None and scales is None and self.block.spec.classes > 1:
+            return ll.fma(scores, ll.full(scale, "f32", layout=scores.layout), self.of_class())
         scores = scores * (scale if scales is None else ll.cast(scales, "f32") * scale)
         result: ll.Tile = scores if cap is None else ll.tanh(scores) * (cap * _LOG2_E)
         return result if self.block.spec.classes == 1 else result + self.of_class()

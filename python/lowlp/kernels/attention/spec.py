@@ -194,10 +194,9 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
         # One block has the shared memory: books take 128 KiB of a head of 128 channels.
         if spec.classes == 1:
             return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
-        # Registers, too, for codes of the next tile, and for 32 tokens beside 16 columns.
+        # Registers, too, for codes of the next tile.
         ahead = spec.columns == 8 or (spec.queries == 1 and not spec.ordered)
-        wide = not spec.recent and (spec.columns == 8 or (ahead and spec.kind.vector == 4 and spec.books == "f16"))
-        tokens = 2 * GROUP if wide else GROUP
+        tokens = 2 * GROUP if spec.columns == 8 and not spec.recent else GROUP
         return AttentionSchedule(warps=8, tokens=tokens, keys_ahead=ahead, values_ahead=ahead, blocks_per_sm=1)
     if spec.columns > 8 or spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)

@@ -87,8 +87,8 @@ def _sum_of_classes(block: Any, part: Part) -> _Sum:
     numbers = {}
     for name in ("top", "total"):
         numbers[name] = ll.alloc_shared("f32", [queries, classes])
-        number = ll.view(getattr(columns, name), dtype="f32", layout=held.numbers)
-        ll.store_shared(number, numbers[name], offsets=[0, 0], in_bounds=True)
+        of_columns = ll.view(getattr(columns, name), dtype="f32", layout=held.numbers)
+        ll.store_shared(of_columns, numbers[name], offsets=[0, 0], in_bounds=True)
     ll.synchronize()
 
     def of_class(name: str, number: int) -> ll.Tile:

@@ -69,8 +69,9 @@ lowlp.kernel @lines(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr
 !far = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, line_bytes = 64, book_bytes = 16>>
 // CHECK-LABEL: gpu.func @asynchronous
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c512_i32 step %c256_i32
-// CHECK: %[[LINE:.*]] = arith.shrui %[[SLOT:.*]], %c1_i32
-// CHECK: arith.andi %[[SLOT]], %c1_i32
+// CHECK: %[[LINE:.*]] = arith.divui %[[SLOT:.*]], %c2_i32
+// CHECK: arith.muli %[[LINE]], %c64_i32
+// CHECK: arith.remui %[[SLOT]], %c2_i32
 // CHECK-COUNT-8: simt.copy_async %{{.*}} bytes 16 : <global> to <shared>
 // CHECK-NOT: simt.copy_async %
 // CHECK: simt.copy_async_commit

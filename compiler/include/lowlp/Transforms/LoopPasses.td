@@ -16,7 +16,9 @@ def ChooseRings : Pass<"lowlp-choose-rings", "::lowlp::KernelOp"> {
     begins them. Neighbouring parts of a view become one copy. With a `producer` a warp of its own begins them
     (`lowlp.producer_warp`), where what they need can be computed at the begin of the kernel, for a loop in a loop from the
     induction variables of both, and no `lowlp.exit` may end the
-    block before the loop. Else all threads copy by `lowlp.copy_async`.
+    block before the loop. It may be numbers that `lowlp.load_scalar` loads from shared memory, if all stores to that stand in
+    front of the loop in the body of the kernel, with a barrier of the block after them. Else all threads copy by
+    `lowlp.copy_async`.
 
     Of a loop with `lowlp.multicast` too, those copies of a producer are made by the blocks of a cluster for each other
     (`#lowlp.multicast`) that are the same in all of them, in the same iterations, and divide into parts: their offsets and
@@ -63,7 +65,8 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     barrier of the block. The entry `pipelines` of `lowlp.report` says which, and what stood in the way of tensor copies.
 
     A loop in a loop goes on in the ring where the loop before has ended. A producer has both loops, so that it copies for the
-    next while others end this one; else each begins by filling S - 1 places.
+    next while others end this one; else each begins by filling S - 1 places. A producer that loads numbers from shared memory
+    begins when all other warps have come to the loop, which an mbarrier says.
 
     Of rings that multicast fills, a place is empty when the warps of all blocks of the cluster have read it, and a producer ends
     when all places are.

@@ -82,6 +82,35 @@ def products(arch: str) -> Iterator[Case]:
         yield Case(f"vq_gemv_{m}", kernel, arguments, "y", wanted, 2e-3, {"shape": [m, n, k]})
 
 
+def side_by_side(arch: str) -> Iterator[Case]:
+    """A book for each column, of books that lie side by side, copied asynchronously and by threads."""
+    held, rng = lowlp.spatial(4, 1).local(16, 8).spatial(1, 4).spatial(8, 1), np.random.default_rng(54)
+
+    def make_columns(vector: int, asynchronous: bool) -> ll.Kernel:
+        def body(x: Any, c: Any, y: Any) -> None:
+            view = ll.view_global(c, shape=[GROUPS, 256, vector], strides=[vector, GROUPS * vector, 1])
+            cache = ll.CodebookCache(shared=256, line_bytes=256)
+            book = ll.load_codebook(view, cache=cache, asynchronous=asynchronous)
+            codes = ll.load_global(ll.view_global(x, shape=[512, GROUPS]), offsets=[0, 0], layout=held)
+            if asynchronous:
+                ll.copy_async_wait(0)
+                ll.synchronize()
+            values = ll.lookup_vectors(codes, book, book_along=1)
+            ll.store_global(values, ll.view_global(y, shape=[512, GROUPS * vector]), offsets=[0, 0])
+
+        parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
+        return ll.make_kernel(body, name="columns", parameters=parameters, grid=(1,), num_threads=128)
+
+    codes = rng.integers(0, 256, (512, GROUPS)).astype(np.uint8)
+    for vector, asynchronous in ((2, True), (4, True), (2, False)):
+        books = rng.standard_normal((256, GROUPS, vector)).astype(np.float16)
+        wanted = books[codes, np.arange(GROUPS)].reshape(512, -1)
+        arguments = {"x": codes, "c": books, "y": np.zeros(wanted.shape, wanted.dtype)}
+        kernel = lowlp.compile(make_columns(vector, asynchronous), arch)
+        yield Case(f"codebook_lines_{vector}_{asynchronous}", kernel, arguments, "y", wanted, 0.0)
+
+
 def cases(arch: str) -> Iterator[Case]:
     yield from lookups(arch)
+    yield from side_by_side(arch)
     yield from products(arch)

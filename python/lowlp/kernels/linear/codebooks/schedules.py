@@ -183,7 +183,7 @@ def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -
     shared = tiles * (_lookup_cycles(spec, device) + spec.k * schedule.columns / 64 / schedule.row_tiles)
     tensor = tiles * spec.k / 16 * schedule.columns / 8 * vectors.books * _PRODUCT_CYCLES
     stages = waves * part * spec.k / (spec.unit_k * schedule.steps)
-    busy = _SHARED * shared * max(1.0, waiting) ** _WAITING + _TENSOR * tensor
+    busy = _SHARED * shared * math.pow(max(1.0, waiting), _WAITING) + _TENSOR * tensor
     copying = _STAGE_CYCLES + _COPY_CYCLES * schedule.columns / 8
     cycles = max(busy, stages * _LATENCY_CYCLES) + stages * resident * copying
     memory_us = spec.n * spec.k * vectors.bits_per_weight / 8 / device.bytes_per_us

@@ -6,7 +6,7 @@ from test_linear_codebooks import weights
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.codebooks.frequent_entries import copies_of_entries, hot_entries
+from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.numeric.vectors import Vectors
 from lowlp.weights.codebook_order import ordered_by_frequency
@@ -40,11 +40,6 @@ def test_where_it_pays() -> None:
     # All fit.
     assert hot_entries(lowlp.vq(8, 12), zipf(1 << 12)) == 0
     assert hot_entries(lowlp.vq(8, 16, books=2, entries="int8"), zipf(1 << 16)) == 8192
-
-
-def test_fewer_entries_have_copies() -> None:
-    assert [copies_of_entries(BOOK, kept) for kept in (8192, 2048, 1024, 16)] == [1, 4, 8, 8]
-    assert copies_of_entries(lowlp.vq(8, 16, books=2, entries="int8"), 1024) == 8
 
 
 def test_kernels_ahead_of_time() -> None:

@@ -13,8 +13,6 @@ from lowlp.numeric.vectors import Vectors
 
 _KEPT_BYTES: Final = 128 << 10
 """Of shared memory, for entries; the rest is for x, and for L1, which has the others."""
-_BANKS_BYTES: Final = 128
-"""Of shared memory, that are read at once."""
 _SHARE: Final = 1.5
 """They are kept if they get so many times the accesses of as many entries on average, as `lowlp-place-codebooks` has
 it."""
@@ -37,14 +35,6 @@ def checked_frequencies(vectors: Vectors, frequencies: object) -> list[int]:
     if counts.min() < 0 or np.any(np.diff(counts.astype(np.int64)) > 0):
         raise LowlpValueError("frequencies: must not increase nor be negative; `order_by_frequency` orders entries so")
     return [int(count) for count in counts]
-
-
-def copies_of_entries(vectors: Vectors, kept: int) -> int:
-    """Of each of so many first entries, as fill what they may take, up to as many as lanes of a phase read: their
-    lookups then meet in no bank."""
-    entry_bytes = vectors.vector * _ENTRY_BYTES[str(vectors.entries)]
-    most = _KEPT_BYTES // (kept * entry_bytes * vectors.books)
-    return max(1, min(_BANKS_BYTES // entry_bytes, 1 << max(0, most.bit_length() - 1)))
 
 
 def hot_entries(vectors: Vectors, frequencies: Sequence[int]) -> int:

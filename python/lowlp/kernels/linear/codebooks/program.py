@@ -47,7 +47,6 @@ from ..parts import (
 )
 from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
-from .frequent_entries import copies_of_entries
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .splits import Part, SplitEnding, part_of
@@ -236,7 +235,7 @@ class _Block:
             codes = self.plan.chunks_of_codes(1).reduce([0, 1])
             return LatticeBooks(self.plan.vectors, spec.activation, self.operands.codebooks, codes)
         hot = spec.hot_entries if self.plan.schedule.codebooks == "auto" else 0
-        cache = ll.CodebookCache(hot, copies_of_entries(self.plan.vectors, hot)) if hot else None
+        cache = ll.CodebookCache(shared=hot) if hot else None
         return ll.load_codebook(self.books_view, offsets=[rows, 0], cache=cache)
 
     @ll.inline

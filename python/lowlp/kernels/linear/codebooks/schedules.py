@@ -19,7 +19,6 @@ from lowlp.schedules.device import Device
 from ..candidates import plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .frequent_entries import copies_of_entries
 from .lattice_tables import WORD_BYTES
 from .program import has_codebook_program
 
@@ -37,7 +36,7 @@ _OTHER_REGISTERS: Final = 48
 """Of a thread, beside accumulators, codes and x."""
 _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
-_STEPS: Final = (1, 2, 4)
+_STEPS: Final = (4, 2, 1)
 _MOST_STAGE_K: Final = 256
 """Weights of a row in a stage of several units: more take registers for codes and save little."""
 _MOST_WARPS: Final = 32
@@ -59,8 +58,11 @@ _LATENCY_CYCLES: Final = 1250
 _STAGE_CYCLES: Final = 40
 _COPY_CYCLES: Final = 40
 """Of an SM, for a block to wait for its warps at a stage of x, and to copy 8 rows of it."""
+_COMPUTED_COPYING: Final = 2.5
+"""Times both, where instructions are what an SM has least of."""
 _MEMORY: Final = 1.2
-"""Times for what is read from memory."""
+_HIDDEN: Final = 0.5
+"""Times for what is read from memory, and for what goes on beside."""
 _ABOUT: Final = 1.03
 """What takes up to so many times the least is as good: the first in the order of the lists above is taken."""
 # A line of shared memory has the copies of all books' entries that lanes read at a time.
@@ -74,7 +76,7 @@ _WORTH: Final = 0.8
 """K is divided where that takes at most so much of the time: without, kernels were measured."""
 # Cycles until books that are loaded are there, until a block has what another has left, and for an accumulator of that.
 _FILL_CYCLES: Final = 1200
-_HANDOVER_CYCLES: Final = 3500
+_HANDOVER_CYCLES: Final = 4000
 _ADD_CYCLES: Final = 40
 # Passes of a phase where entries have one copy, and cycles for 32 entries of global memory.
 _CONFLICT_PASSES: Final = 2.6
@@ -147,7 +149,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     held += schedule.columns // 8 * max(4, vectors.vector) // 2
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
-        held = max(held + _PART_REGISTERS, (1 + spec.products) * accumulators)
+        held = max(held + _PART_REGISTERS, (2 + spec.products) * accumulators)
     # Vectors that are computed are so for several products at once.
     return held + _OTHER_REGISTERS + (16 if vectors.lattices else 0)
 
@@ -185,9 +187,13 @@ def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -
     stages = waves * part * spec.k / (spec.unit_k * schedule.steps)
     busy = _SHARED * shared * math.pow(max(1.0, waiting), _WAITING) + _TENSOR * tensor
     copying = _STAGE_CYCLES + _COPY_CYCLES * schedule.columns / 8
-    cycles = max(busy, stages * _LATENCY_CYCLES) + stages * resident * copying
-    memory_us = spec.n * spec.k * vectors.bits_per_weight / 8 / device.bytes_per_us
-    cycles = max(cycles, _MEMORY * memory_us * device.cycles_per_us)
+    copying *= _COMPUTED_COPYING if vectors.lattices else 1
+    cycles: float = max(busy, stages * _LATENCY_CYCLES) + stages * resident * copying
+    memory_us: float = spec.n * spec.k * vectors.bits_per_weight / 8 / device.bytes_per_us
+    # SMs without a block read nothing.
+    places = waves * resident * device.multiprocessors
+    memory: float = _MEMORY * memory_us * device.cycles_per_us * places / _blocks(spec, schedule, m)
+    cycles = max(cycles, memory + _HIDDEN * cycles)
     if not spec.book_columns:
         return cycles
     # While a block waits for its next books, the others go on.
@@ -210,7 +216,8 @@ def _cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
         cycles += waves * (resident * _fill_cycles(spec, device) + _FILL_CYCLES)
     if schedule.splits > 1:
         held = schedule.row_tiles * schedule.columns // 2 * spec.products
-        cycles += _HANDOVER_CYCLES + waves * (schedule.splits - 1) * held * _ADD_CYCLES
+        # Another block of the SM goes on.
+        cycles += 2 * _HANDOVER_CYCLES / (1 + resident) + waves * (schedule.splits - 1) * held * _ADD_CYCLES
     return cycles
 
 
@@ -276,8 +283,7 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     if vectors.lattices:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
     if spec.hot_entries:
-        kept = spec.hot_entries * vectors.books * entry_bytes(spec)
-        return kept * copies_of_entries(vectors, spec.hot_entries)
+        return spec.hot_entries * vectors.books * entry_bytes(spec)
     lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
     if lines <= device.shared_bytes // 2:
         return lines

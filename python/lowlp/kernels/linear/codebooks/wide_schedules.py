@@ -27,7 +27,7 @@ FEW_ROWS: Final = 16
 """Up to so many rows take no warpgroups: those kernels were measured."""
 EXACT_ROWS: Final = 64
 """Up to so many rows, entries are not rounded for results of f32."""
-_WORTH: Final = 0.9
+_WORTH: Final = 1.0
 """Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen."""
 
 _SLICE: Final = 1024
@@ -44,16 +44,20 @@ _COMPUTED_INSTRUCTIONS: Final = 15.0
 """For a vector of a lattice that each thread of a warp computes, of which half as many begin in a cycle."""
 _PRODUCT: Final = 0.9
 """Cycles for each of the tensor cores, as other kernels by warpgroups take them."""
-_BESIDE: Final = 0.34
+_BESIDE: Final = 0.7
 """Cycles for each of shared memory that products do not hide."""
 _STAGE: Final = 135
 _TILE: Final = 3700
 _FILL: Final = 2500
 _SWITCH: Final = 1000
 """Cycles for each stage, for each tile, to take books into shared memory in copies, and others in one."""
-_COPIED: Final = 24
+_COPIED: Final = 32
 """Bytes that an SM copies in a cycle where all do."""
 _SHARING_US: Final = 2.7
+_APART: Final = 1.06
+"""Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
+out of the L2 cache."""
+_MANY_ROWS: Final = 256
 _ORDER_US: Final = 2.0
 """To begin the kernel before, that puts x in order."""
 _OTHER_BYTES: Final = 3072
@@ -240,6 +244,8 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
         stages = -(-tiles * stages_of_tile // blocks)
         # What the blocks of a tile have is added one after the other.
         ending = _SHARING_US * max(1.0, blocks / tiles / 1.5) * (tiles % blocks > 0)
+    if m > _MANY_ROWS and not schedule.has_tile_each:
+        cycles *= _APART
     of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)
     if plan.switches_books:
         of_tiles += waves * -(-spec.k // plan.block_k) * _SWITCH

@@ -203,7 +203,8 @@ def test_stages_of_x_fit_shared_memory() -> None:
     spec = LinearSpec(256, 1024, Codec(lowlp.vq(8, 2), "tensor", "f32"), aligned=True)
     for m in (1, 33, 64, 100):
         schedule = schedule_for(spec, m, batch_invariant=True)
-        assert schedule.stages * schedule.steps * spec.unit_k * schedule.columns * 2 < device_like("sm_90a").shared_bytes
+        units = schedule.stages * schedule.steps
+        assert units * spec.unit_k * schedule.columns * 2 < device_like("sm_90a").shared_bytes
 
 
 def test_books_of_one_block_are_those_of_all_weights() -> None:

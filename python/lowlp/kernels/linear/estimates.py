@@ -107,6 +107,10 @@ _EXCHANGED_US: Final = 0.00125
 _EXCHANGE_US: Final = {2: 2.0, 4: 1.1, 8: 1.4}
 _LONGER_EXCHANGE_US: Final = {2: 0.5, 4: 1.2, 8: 1.6}
 
+_SHARED_FLOATS: Final = 1.28
+"""Over what is estimated else of tiles of 8-bit floats that blocks share: 163 us of 57344 x 8192 e4m3 with 16 rows, and
+247 with one (docs/adr/0065)."""
+
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
     """What the kernel would take, in microseconds, from cold caches."""
@@ -153,6 +157,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
     if spec.super_scale and spec.corrector and has_many_columns:
         both *= _CORRECTED_COLUMNS
+    if are_shared and spec.is_of_bytes and not spec.is_of_integers:
+        both *= _SHARED_FLOATS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     beginning += form.wave_us * (waves - 1)
     tiles_of_block = max(1, tiles / blocks) if are_shared else 1

@@ -70,4 +70,6 @@ def test_equals_float64_on_the_dequantised_cache(case: Case) -> None:
     splits = 3 if case.option == "splits" else None
     o = lowlp.attention_decode(q, cache, table, np.array(lengths, np.int32), splits=splits, **given)
     wanted, _ = reference(q, cache, table, lengths, **given)
-    assert np.linalg.norm(o.astype(np.float64) - wanted) <= 2e-3 * np.linalg.norm(wanted)
+    # Results of bf16 are rounded to 8 bits.
+    most = 2e-3 + (2**-9 if activation == BF16 else 0.0)
+    assert np.linalg.norm(o.astype(np.float64) - wanted) <= most * np.linalg.norm(wanted)

@@ -14,7 +14,7 @@ from lowlp.schedules.device import H200, Device
 from .program import PlanesSpec
 from .shapes import PlaneSchedule, shared_bytes, tile_shapes
 from .streams import planes_held
-from .warpgroups import WarpgroupSchedule
+from .warpgroups import WarpgroupSchedule, accumulators_of
 
 WGMMA: Final = "wgmma.mma_async.m64nNk256 b1 and.popc"
 _REGISTERS: Final = 64 * 1024
@@ -35,7 +35,7 @@ def has_warpgroups(device: Device) -> bool:
 def accumulators(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
     """Of a thread: those of all levels, or of all planes of weights."""
     if isinstance(schedule, WarpgroupSchedule):
-        return spec.levels * schedule.columns_of_block // 2
+        return accumulators_of(spec, schedule.columns_of_block)
     columns = schedule.rows * planes_held(spec.x_code.bits, schedule.rows)
     return spec.w_code.bits * schedule.row_tiles * columns // 2
 

@@ -24,6 +24,7 @@ from lowlp.language.control_flow import MAX_STAGES
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp_runtime.errors import LowlpValueError
 
+from ..warpgroups import BAND
 from .program import (
     A_BITS,
     ACCUMULATORS,
@@ -48,7 +49,6 @@ MOST_ACCUMULATORS: Final = 144
 """Registers of a thread with accumulators: beside them it holds planes of operand A, and addresses."""
 _MOST_HELD: Final = 200
 """With those planes: more, and the assembler makes products wait for each other."""
-_BAND: Final = 2048
 _COLUMNS_AT_ONCE: Final = 16
 
 
@@ -109,15 +109,20 @@ class WarpgroupSchedule:
         return self.columns * self.column_tiles
 
 
+def accumulators_of(spec: PlanesSpec, columns: int) -> int:
+    """Registers of a thread with those of all levels, of so many columns of a block."""
+    return spec.levels * columns // 2
+
+
 def can_hold(spec: PlanesSpec, schedule: WarpgroupSchedule) -> bool:
     """Whether a thread has registers for the accumulators of all levels."""
-    return spec.levels * schedule.columns_of_block // 2 <= MOST_ACCUMULATORS
+    return accumulators_of(spec, schedule.columns_of_block) <= MOST_ACCUMULATORS
 
 
 def products_at_once(spec: PlanesSpec, columns: int, steps: int) -> int:
     """How many products a warpgroup has registers for at once: each holds its plane of weights, 4 registers a step, and
     the next plane is loaded meanwhile."""
-    planes = (_MOST_HELD - spec.levels * columns // 2) // (4 * steps)
+    planes = (_MOST_HELD - accumulators_of(spec, columns)) // (4 * steps)
     return max(2, min(8, (planes - 1) * spec.x_code.bits))
 
 
@@ -213,7 +218,7 @@ class _Block:
     def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
         """The tile of rows, and the column, at which a tile begins."""
         columns = self.schedule.columns_of_block
-        grid = Grid(self.tiles_of_rows, ll.ceildiv(self.operands.m, columns), max(1, _BAND // columns))
+        grid = Grid(self.tiles_of_rows, ll.ceildiv(self.operands.m, columns), max(1, BAND // columns))
         row_tile, column_tile = grid.place_of(tile)
         return row_tile, column_tile * columns
 

@@ -138,7 +138,7 @@ def test_paths_that_are_chosen_badly_are_told():
 
 
 def test_the_page_shows_them_with_a_plot(tmp_path):
-    from lowlp.benchmarks.page import write_report
+    from lowlp.benchmarks.pages.writing import write_report
 
     times = {(who("planes"), "w1a1", 4096): 500.0, (who("s8"), "w1a1", 4096): 2200.0, ("torch", "f16", 4096): 5600.0}
     data = tmp_path / "r.json"
@@ -149,7 +149,8 @@ def test_the_page_shows_them_with_a_plot(tmp_path):
     assert tmp_path / "r.activations-1-tops.svg" in written and "(r.activations-1-tops.svg)" in page
     # 2 x 4096 x 57344 x 8192 operations in 500 us.
     assert ">7697.00<" in (tmp_path / "r.activations-1-tops.svg").read_text()
-    assert "## Quantised activations" in page and "| W1A1 | 57344x8192 | 4096 | **500** | 2200 |" in page
+    details = (tmp_path / "measurements" / "quantised-activations.md").read_text()
+    assert "## Quantised activations" in page and "| W1A1 | 57344x8192 | 4096 | **500** | 2200 |" in details
 
 
 def test_commands(capsys):

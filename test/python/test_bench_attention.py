@@ -19,7 +19,7 @@ from lowlp.benchmarks.attention.results import (
     limits_table,
 )
 from lowlp.benchmarks.attention.session import PEERS, Item, items_of, run
-from lowlp.benchmarks.page import write_report
+from lowlp.benchmarks.pages.writing import write_report
 from lowlp.benchmarks.results import Results, Run
 from lowlp.cli import main
 from lowlp.cli.bench_attention import text_of

@@ -27,7 +27,8 @@ from lowlp.benchmarks.cases import (
     version_name,
 )
 from lowlp.benchmarks.floor import weight_bytes
-from lowlp.benchmarks.page import page_text
+from lowlp.benchmarks.pages.measured import Measured
+from lowlp.benchmarks.pages.writing import pages
 from lowlp.benchmarks.peers import NAMES, supports
 from lowlp.benchmarks.plots import plots
 from lowlp.benchmarks.prepared import PreparedKernels
@@ -188,8 +189,8 @@ def test_the_table_and_the_picture_of_versions() -> None:
     assert picture is not None and plots(results)["codebook-versions"] is not None
     drawn = to_svg(picture)
     assert "AQLM-3, M = 1" in drawn and ">0.45<" in drawn and ">0.30<" in drawn and "GPTVQ" not in drawn
-    page = page_text(results, "r.json", [])
-    assert "## Versions of products with codebooks" in page and "| 90 (0.45) |" in page
+    details = pages(Measured(Path("r.json"), results), Path("page.md"))[Path("measurements/codebooks.md")]
+    assert "## Versions of the paper" in details and "| 90 (0.45) |" in details
     without = Results([RUN], [row("lowlp", "gptvq-2", LARGEST, 1, 50.0)])
     assert ablation_table(without) == "" and ablation_picture(without) is None
 

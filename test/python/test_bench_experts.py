@@ -49,6 +49,8 @@ def test_what_is_measured_and_asked(tmp_path: Path) -> None:
     assert "gpt-oss-120b gate_up mxfp4 | uniform | 1 | **30.0 missed**" in table and "99.0" in table
     saved = json.loads((tmp_path / "r.json").read_text())
     assert len(saved["rows"]) == len(items) and saved["rows"][-1]["problem"] == "ValueError: no room"
+    again = results.ExpertsResults.load(tmp_path / "r.json")
+    assert again.rows == found.rows and results.summary_table(again).startswith("| what | 1 tokens | 1024 tokens |")
 
 
 def test_mistakes_are_named(capsys: pytest.CaptureFixture[str]) -> None:

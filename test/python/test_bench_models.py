@@ -26,7 +26,8 @@ from lowlp.benchmarks.models.judging import judged, mean_of, worst
 from lowlp.benchmarks.models.model_results import ModelResults, Turns
 from lowlp.benchmarks.models.preparing import Choice
 from lowlp.benchmarks.models.shapes import MODELS, MOST_WEIGHTS, Model, products, shapes
-from lowlp.benchmarks.page import page_text
+from lowlp.benchmarks.pages.measured import Measured
+from lowlp.benchmarks.pages.writing import pages
 from lowlp.benchmarks.peers import peer
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
 from lowlp.benchmarks.results import Results, Row, Run
@@ -412,12 +413,14 @@ def test_results_come_back_and_make_the_page(tmp_path: Path) -> None:
     assert (again.problems, again.kinds, again.results.rows, again.seed) == (
         found.problems, found.kinds, found.results.rows, 5,
     )  # fmt: skip
-    text = page_text(Results([RUN]), "a.json", [], drawn={"a.models-1.json": again})
-    assert "### Seed 5, schedules by measurements and estimate" in text
+    measured = Measured(tmp_path / "a.json", Results([RUN]), drawn={tmp_path / "a.models-1.json": again})
+    page, details = (tmp_path / name for name in ("page.md", "measurements/random-problems.md"))
+    text = pages(measured, page)[details]
+    assert f"## Seed 5 on one {RUN.gpu}, schedules by measurements and estimate" in text
     assert "| 17 to 64 | 9 | 0.90 | **0.75** | 1.20x | **0.85** | 0.95 |" in text
     assert "- humming int4 8192x8192 M=1: wrong result" in text
-    assert "Random problems" not in page_text(Results([RUN]), "a.json", [])
-    assert max(map(len, text.split("## Random")[1].split("###")[0].splitlines())) < 400
+    assert "| 17 to 64 | 1.20x | 0.95 | **0.75** (0.90; **0.85**; 9) |" in pages(measured, page)[page]
+    assert "Random problems" not in pages(Measured(tmp_path / "a.json", Results([RUN])), page)[page]
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from without_extensions import output_of
 import lowlp
 from lowlp.benchmarks.cases import ACTIVATION, KINDS, SHAPES, Shape, parse_rows
 from lowlp.benchmarks.models.model_results import is_of_models
-from lowlp.benchmarks.page import page_text, write_report
+from lowlp.benchmarks.pages.measured import Measured
+from lowlp.benchmarks.pages.writing import pages, write_report
 from lowlp.benchmarks.peers import NAMES, parse_peers, peer
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
 from lowlp.benchmarks.preparing import _jobs, describe, prepare, sample_of
@@ -368,15 +369,16 @@ def test_the_report_is_written_from_results_alone(tmp_path: Path, capsys: pytest
     data.with_name("made-up.notes.md").write_text("Bytes limit it.\n")
     assert main(["bench", "--report", str(data), "--page", str(page)]) == 0
     written = [Path(line) for line in capsys.readouterr().out.splitlines()]
-    assert page in written
+    details = page.parent / "measurements" / "weights.md"
+    assert written[-2:] == [page, details]
     text = page.read_text(encoding="utf-8")
-    assert "Bytes limit it." in text
+    assert "Bytes limit it." in text and "[Details](measurements/weights.md)" in text
     assert "absent: gemlite; a note" in text
-    assert "- humming int8 4096x4096, M = 1: no compiler" in text
-    for picture in written[:-1]:
+    assert "- humming int8 4096x4096, M = 1: no compiler" in details.read_text(encoding="utf-8")
+    for picture in written[:-2]:
         assert picture.read_text(encoding="utf-8").startswith("<svg")
-        assert f"(../results/{picture.name})" in text
-    assert [path.name for path in written[:-1]] == ["made-up-fraction-of-floor.svg", "made-up-time-over-m.svg"]
+        assert f"(../../results/{picture.name})" in details.read_text(encoding="utf-8")
+    assert [path.name for path in written[:-2]] == ["made-up-fraction-of-floor.svg", "made-up-time-over-m.svg"]
 
 
 def test_several_results_are_put_together(tmp_path: Path) -> None:
@@ -411,8 +413,9 @@ def test_the_page_and_plots_are_those_of_the_newest_results(tmp_path: Path) -> N
     written = write_report(Results.load(newest), copy, tmp_path / "docs" / "performance.md")
     for path in written:
         assert path.read_text("utf-8") == (ROOT / path.relative_to(tmp_path)).read_text("utf-8"), path.name
-    assert page.is_file()
+    assert page.is_file() and len(page.read_text("utf-8").splitlines()) <= 400
 
 
 def test_the_same_results_give_the_same_page() -> None:
-    assert page_text(made_up(), "r.json", ["a.svg"]) == page_text(made_up(), "r.json", ["a.svg"])
+    found = [pages(Measured(Path("r.json"), made_up()), Path("page.md")) for _ in range(2)]
+    assert found[0] == found[1]

@@ -13,11 +13,11 @@ import numpy as np
 import lowlp
 from lowlp.cli import demo_weights
 
-PERFORMANCE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+PERFORMANCE = Path(__file__).resolve().parents[2] / "docs" / "measurements" / "weights.md"
 TOKENS = 512
 LAYER = "encoder.layer.0.attention.output.LayerNorm"
 EMBEDDINGS = "embeddings.word_embeddings.weight"
-# The name in docs/performance.md, which is that of the codec but for these.
+# The name in docs/measurements/weights.md, which is that of the codec but for these.
 MEASURED_AS = {"uint4, zero points": "uint4 with zero points", "NF4": "NF4 table"}
 CODECS: dict[str, dict[str, Any]] = {
     **{name: {"dtype": name} for name in (*(f"int{bits}" for bits in range(8, 0, -1)), "f6e3m2", "f5e2m2", "f3e1m1")},
@@ -57,7 +57,7 @@ def activations() -> Any:
 
 
 def speeds() -> dict[str, list[str]]:
-    """Of each codec the times of torch in f16 over ours, for 1, 16 and 256 rows of x, by docs/performance.md."""
+    """Of each codec the times of torch in f16 over ours, for 1, 16 and 256 rows of x, by the page of measurements."""
     page = PERFORMANCE.read_text(encoding="utf-8")
     section = page[page.index("## Speed over torch f16") :].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("|")]

@@ -273,7 +273,7 @@ def _print_summary(results: Results) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     from lowlp.benchmarks.models.model_results import MODELS_MARK, is_of_models
-    from lowlp.benchmarks.page import write_report
+    from lowlp.benchmarks.pages.writing import write_report
     from lowlp.benchmarks.results import Results, merged
 
     files = [Path(name) for name in options.report]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lowlp.benchmarks.report import markdown
 from lowlp.benchmarks.results import Run
+from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.whole_file import write_whole
 
 from .cases import Case
 
+MARK: Final = ".experts-"
+"""In the names of files that the pages of NAME.json show: NAME.experts-1.json."""
 FORMAT: Final = "lowlp experts 1"
 OURS: Final = "lowlp"
 LOOP: Final = "loop of linear"
@@ -67,6 +71,20 @@ class ExpertsResults:
         data = {"format": FORMAT, "run": asdict(self.run), "rows": [asdict(row) for row in self.rows]}
         write_whole(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
 
+    @staticmethod
+    def load(path: Path) -> ExpertsResults:
+        """Reads a file. Raises `LowlpValueError` where it holds no such results, `OSError`."""
+        try:
+            data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if data["format"] != FORMAT:
+                raise LowlpValueError(f"{path}: expected {FORMAT!r}, got {data['format']!r:.40}")
+            rows = (ExpertsRow(**{**row, "case": Case(**row["case"])}) for row in data["rows"])
+            return ExpertsResults(Run(**data["run"]), rows)
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, LowlpValueError):
+                raise
+            raise LowlpValueError(f"{path}: no results of `lowlp bench --experts`: {error}") from error
+
 
 def must_us(results: ExpertsResults, case: Case) -> float | None:
     """What a case may take; None where nothing is asked, or what it depends on was not measured."""
@@ -95,6 +113,28 @@ def table(results: ExpertsResults) -> str:
         rows.append([what, case.routing, str(case.tokens), ours, _us(must), _us(floor), str(times or ""), *others])
     head = ["what:", "routing:", "tokens", "us", "asked", "floor", "of the floor", TORCH, LOOP]
     return markdown(head, rows) if rows else ""
+
+
+def summary_table(results: ExpertsResults) -> str:
+    """By model and kind, and by tokens: the geometric mean of what is asked over our time, and how many cases meet it.
+    '' where there are none."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in results.rows:
+        must = must_us(results, row.case)
+        if row.who == OURS and row.us is not None and must is not None:
+            by_tokens = found.setdefault(f"{row.case.model} {row.case.kind}", {})
+            by_tokens.setdefault(row.case.tokens, []).append(must / row.us)
+    columns = sorted({tokens for by_tokens in found.values() for tokens in by_tokens})
+    rows = [[what, *(_mean(by_tokens.get(tokens, [])) for tokens in columns)] for what, by_tokens in found.items()]
+    return markdown(["what:", *(f"{tokens} tokens" for tokens in columns)], rows) if rows else ""
+
+
+def _mean(ratios: list[float]) -> str:
+    """'0.95 (3 of 4)', rounded down."""
+    if not ratios:
+        return ""
+    mean = math.floor(100 * math.exp(math.fsum(map(math.log, ratios)) / len(ratios))) / 100
+    return f"{mean:.2f} ({sum(ratio >= 1 for ratio in ratios)} of {len(ratios)})"
 
 
 def _us(us: float | None) -> str:

@@ -70,6 +70,24 @@ def by_rows(cells: Sequence[Judged]) -> str:
     return markdown(head, rows)
 
 
+def means_of_runs(runs: Sequence[ModelResults]) -> str:
+    """Means by range of M of several runs, a column each, of kinds that humming has whose scales the activation type
+    holds: 'required / ours (plain; worst; problems)', bold where something is missed."""
+    found = [[cell for cell in judged(run) if not cell.is_apart and cell.kind.is_scaled_exactly] for run in runs]
+    rows = []
+    for one in RANGES:
+        texts = [str(one), f"{one.factor:.2f}x", f"{one.worst:.2f}"]
+        for cells in found:
+            inside = _within(cells, one)
+            plain, required = mean_of(inside, lambda cell: cell.plain), mean_of(inside, lambda cell: cell.required)
+            least = mean_of(inside, lambda cell: cell.ratio).least
+            numbers = f"{_ratio(required.mean, 1.0)} ({_ratio(plain.mean)}; {_ratio(least, one.worst)}; {plain.count})"
+            texts.append(numbers if plain.count else "none")
+        rows.append(texts)
+    columns = [f"{run.seed}, {run.run.gpu.removeprefix('NVIDIA ')}" for run in runs]
+    return markdown(["M:", "factor", "worst may be", *columns], rows)
+
+
 def by_rows_inexact(cells: Sequence[Judged]) -> str:
     """Of scales that the activation type does not hold, by range of M: over the best peer, what they cost of our groups
     of 128 beyond the bytes that they add, and over torch; bold where a limit is missed."""

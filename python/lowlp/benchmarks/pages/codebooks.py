@@ -1,0 +1,41 @@
+"""Products with weights of vector codebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lowlp.benchmarks import ablation, book_targets
+
+from .measured import Linker, Measured
+
+TITLE: Final = "Codebooks"
+_BOOKS = """\
+Weights of codebooks with scales of rows, by `lowlp bench --codebooks`: microseconds, and in brackets the longest time
+that is allowed, what the tables would allow at best, and the time of AQLM. Codes and entries are random. Bold is what
+is missed. With many rows the time of our int4 is allowed, times 1.05 to 1.2."""
+_VERSIONS = """\
+Products with codebooks in the versions of VQ-LLM's table IV, by `lowlp bench --codebooks --ablation`: microseconds, and
+in brackets what part of the time of GC that is. GC has all entries in global memory, SC all in shared memory, O1 those
+that fit, O2 the most frequent in registers, O3 divides K among blocks by the paper's rule, and O4 takes vectors as
+operands as they are, where the others exchange them through shared memory. lowlp is what `linear` chooses. The paper's
+own best versions take 0.54 of the time of GC on average, on an RTX 4090."""
+
+
+def summary(measured: Measured, links: Linker) -> Iterator[str]:
+    """Times with their targets."""
+    if books := book_targets.book_table(measured.results):
+        yield _BOOKS
+        yield books
+
+
+def details(measured: Measured, links: Linker) -> Iterator[str]:
+    """Skewed codes, and the paper's versions."""
+    if skewed := book_targets.skewed_table(measured.results):
+        yield "AQLM 1x16 with codes by Zipf's law, of whose times the parts in brackets are asked:"
+        yield skewed
+    if versions := ablation.ablation_table(measured.results):
+        yield "## Versions of the paper"
+        yield _VERSIONS
+        yield versions
+        yield links.picture(measured.picture("codebook-versions"))

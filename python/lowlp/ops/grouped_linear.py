@@ -8,12 +8,10 @@ import numpy as np
 
 from lowlp.activations.quantized import QuantizedActivations
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.activations import FLOATS
 from lowlp.kernels.linear.experts import blocks_of_experts
 from lowlp.kernels.linear.experts_choosing import rows_of_tile, schedule_for_experts
 from lowlp.kernels.linear.operand_list import product_of
-from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
-from lowlp.kernels.linear.scaled_weights import fit_of
+from lowlp.kernels.linear.operands import NUMPY_TYPES
 from lowlp.kernels.linear.spec import EPILOGUES, MOST_EXPERTS, OUTPUTS, SUMS
 from lowlp.numeric.dtypes import DType, dtype_among
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
@@ -23,9 +21,8 @@ from lowlp_runtime.array import is_torch_tensor
 from .activations import quantize_activations, refuse_gradients
 from .graph_breaks import outside_of_graphs, skip_frames
 from .grouped_launch import grouped_on_gpu
-from .linear_kernels import cpu_kernel
 from .linear_launch import columns_of_y
-from .linear_on_cpu import CPU_MULTIPROCESSORS, activation_of, check_part, ordered_on_cpu, rows_of_array
+from .linear_on_cpu import CPU_MULTIPROCESSORS, ordered_on_cpu, product_on_cpu, rows_of_array
 from .quantized_linear import check_sums_alone, on_host
 from .quantized_x import QuantizedX, result_of
 
@@ -163,18 +160,14 @@ def _grouped_numpy(
     quantized: QuantizedX | None = None,
 ) -> AnyArray:
     """As `grouped_linear`; with `quantized`, whose codes x are."""
-    activation = quantized.activation if quantized else activation_of(x)
-    if activation in FLOATS:
-        # As bytes.
-        x = x.view(np.uint8)
+    x, product = product_on_cpu(x, qw, bias, epilogue, residual, out_dtype, quantized)
     experts, n, k = qw.shape
     columns = columns_of_y(qw, epilogue)
-    bias_type, residual_type = check_part(bias, "bias"), check_part(residual, "residual")
     _check_shapes(x, bias, residual, (experts, n, k), columns)
     starts = _checked_offsets(offsets, experts, x.shape[0])
-    out = out_dtype or activation
-    y = np.zeros((x.shape[0], columns), NUMPY_TYPES[out])
-    if x.shape[0] == 0:
+    m = x.shape[0]
+    y = np.zeros((m, columns), NUMPY_TYPES[product.out])
+    if m == 0:
         return y
     rows, stride, aligned = rows_of_array(x, k)
     if qw.permutation is not None and quantized:
@@ -182,28 +175,12 @@ def _grouped_numpy(
     elif qw.permutation is not None:
         rows, stride = ordered_on_cpu(rows, stride, aligned, qw.permutation)
         aligned = True
-    given: dict[str, Any] = {"x": memory_of_rows(rows), "y": y, "row_offsets": starts}
-    residual_stride = None
-    if bias is not None:
-        given["bias"] = np.require(bias, requirements=["C", "A"])
-    if residual is not None:
-        residual_rows, residual_stride, is_aligned = rows_of_array(residual, columns)
-        given["residual"] = memory_of_rows(residual_rows)
-        aligned = aligned and is_aligned
-    if quantized:
-        spec = quantized.spec(qw, out, bias_type, aligned, epilogue, residual_type)
-        given.update({role: np.ascontiguousarray(part) for role, part in quantized.operands(spec, qw).items()})
-    else:
-        spec = for_weights(spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type), qw)
-    m = rows.shape[0]
+    spec, given, residual_stride = product.spec_and_parts(aligned)
+    given.update({"x": memory_of_rows(rows), "y": y, "row_offsets": starts})
     schedule = schedule_for_experts(spec, m)
-    product = product_of(spec, schedule)
-    numbers = product.launch_numbers(m, stride, residual_stride, CPU_MULTIPROCESSORS)
-    tile_rows = rows_of_tile(spec, schedule)
-    numbers["blocks"] = blocks_of_experts(spec, schedule, tile_rows, m, CPU_MULTIPROCESSORS)
-    key = f"cpu {form_of_operands(spec)} {fit_of(spec, schedule)}"
-    operands = qw.derived(key, lambda: host_operands(qw, activation, epilogue, schedule))
-    cpu_kernel(spec, schedule)(**operands, **product.by_name({**given, **numbers}))
+    given.update(product_of(spec, schedule).launch_numbers(m, stride, residual_stride, CPU_MULTIPROCESSORS))
+    given["blocks"] = blocks_of_experts(spec, schedule, rows_of_tile(spec, schedule), m, CPU_MULTIPROCESSORS)
+    product.run(spec, schedule, given)
     return y
 
 

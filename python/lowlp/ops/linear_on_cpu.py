@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of, takes_vector_order
 from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.scaled_weights import fit_of
-from lowlp.kernels.linear.spec import ACTIVATIONS, OUTPUTS
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import ACTIVATIONS, OUTPUTS, LinearSpec
 from lowlp.numeric.host_array import AnyArray, memory_of_rows
 from lowlp.schedules.device import H200
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -32,42 +33,25 @@ CPU_MULTIPROCESSORS: Final = 5
 def linear_numpy(
     x: AnyArray,
     qw: QuantizedTensor,
-    bias: object,
+    bias: Any,
     epilogue: str,
-    residual: object,
+    residual: Any,
     out_dtype: str | None,
     batch_invariant: bool,
     quantized: QuantizedX | None = None,
 ) -> AnyArray:
     """`lowlp.linear` of arrays of numpy; with `quantized`, whose codes x are."""
-    activation = quantized.activation if quantized else activation_of(x)
-    bias_type, residual_type = check_part(bias, "bias"), check_part(residual, "residual")
-    if activation in FLOATS:
-        # As bytes.
-        x = x.view(np.uint8)
+    x, product = product_on_cpu(x, qw, bias, epilogue, residual, out_dtype, quantized)
     check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
-    out = out_dtype or activation
     k = qw.shape[1]
     n = columns_of_y(qw, epilogue)
-    y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
-    rows, stride, aligned = rows_of_array(x, k)
+    y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[product.out])
+    rows, stride, x_aligned = rows_of_array(x, k)
     if rows.shape[0] == 0:
         return y
-    given: dict[str, Any] = {"y": y.reshape(-1, n)}
-    residual_stride, x_aligned = None, aligned
-    if qw.permutation is not None:
-        aligned = True
-    if bias is not None:
-        given["bias"] = np.require(bias, requirements=["C", "A"])
-    if isinstance(residual, np.ndarray):
-        residual_rows, residual_stride, is_aligned = rows_of_array(residual, n)
-        given["residual"] = memory_of_rows(residual_rows)
-        aligned = aligned and is_aligned
-    if quantized:
-        spec = quantized.spec(qw, out, bias_type, aligned, epilogue, residual_type)
-        given.update({role: np.ascontiguousarray(part) for role, part in quantized.operands(spec, qw).items()})
-    else:
-        spec = for_weights(spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type), qw)
+    spec, given, residual_stride = product.spec_and_parts(x_aligned or qw.permutation is not None)
+    aligned = spec.aligned
+    given["y"] = y.reshape(-1, n)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     if spec.vectors and takes_vector_order(spec, schedule):
         order = order_of_vectors(k, spec.vectors.vector, qw.permutation)
@@ -84,13 +68,73 @@ def linear_numpy(
         else:
             rows, stride = ordered_on_cpu(rows, stride, x_aligned, qw.permutation)
     given["x"] = memory_of_rows(rows)
-    kernel = cpu_kernel(spec, schedule)
-    product = product_of(spec, schedule)
-    numbers = product.launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS)
-    key = f"cpu {form_of_operands(spec)} {fit_of(spec, schedule)}"
-    operands = qw.derived(key, lambda: host_operands(qw, activation, epilogue, schedule))
-    kernel(**operands, **product.by_name({**given, **numbers}))
+    given.update(product_of(spec, schedule).launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS))
+    product.run(spec, schedule, given)
     return y
+
+
+class ProductOnCpu(NamedTuple):
+    """A product of weights, whatever rows it has: what its spec and its operands beside x and y follow from.
+
+    activation, out             types of x and of the result
+    bias_type, residual_type    '' without one
+    quantized                   whose codes x are; None of x as it is
+    """
+
+    qw: QuantizedTensor
+    activation: str
+    out: str
+    bias: AnyArray | None
+    bias_type: str
+    epilogue: str
+    residual: AnyArray | None
+    residual_type: str
+    quantized: QuantizedX | None
+
+    def spec_and_parts(self, aligned: bool) -> tuple[LinearSpec, dict[str, Any], int | None]:
+        """The spec, where x is `aligned` or not; by role bias, residual and what comes with quantised x; and the
+        residual's stride."""
+        given: dict[str, Any] = {}
+        residual_stride = None
+        if self.bias is not None:
+            given["bias"] = np.require(self.bias, requirements=["C", "A"])
+        if self.residual is not None:
+            rows, residual_stride, is_aligned = rows_of_array(self.residual, self.residual.shape[-1])
+            given["residual"] = memory_of_rows(rows)
+            aligned = aligned and is_aligned
+        endings = (self.out, self.bias_type, aligned, self.epilogue, self.residual_type)
+        if self.quantized is None:
+            return for_weights(spec_for(self.qw, self.activation, *endings), self.qw), given, residual_stride
+        spec = self.quantized.spec(self.qw, *endings)
+        parts = self.quantized.operands(spec, self.qw)
+        given.update({role: np.ascontiguousarray(part) for role, part in parts.items()})
+        return spec, given, residual_stride
+
+    def run(self, spec: LinearSpec, schedule: Schedule, given: dict[str, Any]) -> None:
+        """Runs the kernel on `given`, by role, and the weights."""
+        key = f"cpu {form_of_operands(spec)} {fit_of(spec, schedule)}"
+        weights = self.qw.derived(key, lambda: host_operands(self.qw, self.activation, self.epilogue, schedule))
+        cpu_kernel(spec, schedule)(**weights, **product_of(spec, schedule).by_name(given))
+
+
+def product_on_cpu(
+    x: AnyArray,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    quantized: QuantizedX | None,
+) -> tuple[AnyArray, ProductOnCpu]:
+    """x as kernels take its elements, and the product. Raises `LowlpTypeError` for types that kernels do not take."""
+    activation = quantized.activation if quantized else activation_of(x)
+    bias_type, residual_type = check_part(bias, "bias"), check_part(residual, "residual")
+    if activation in FLOATS:
+        # As bytes.
+        x = x.view(np.uint8)
+    out = out_dtype or activation
+    found = ProductOnCpu(qw, activation, out, bias, bias_type, epilogue, residual, residual_type, quantized)
+    return x, found
 
 
 def ordered_on_cpu(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:

@@ -60,27 +60,38 @@ class ExpertWork:
         self._add_up()
 
     def _add_up(self) -> None:
-        """Each warp adds up all tiles; what the first one has is stored."""
+        """Each warp adds up all tiles; what the first one has is stored.
+
+        All offsets are loaded before the first is used, and sums of 32 experts are made side by side: otherwise each 32
+        experts would wait for memory once more, and shuffles for each other.
+        """
         spec, held = self.spec, spatial(self.warps, _LANES)
         view = ll.view_global(self.operands.row_offsets, shape=[self.warps, spec.experts + 1], strides=[0, 1])
         lane = ll.iota(1, layout=held, dtype="int32")
         rows = ll.full(self.operands.m, "int32", layout=held)
+        firsts = range(0, self.size, _LANES)
+        begins = [ll.load_global(view, offsets=[0, first], layout=held) for first in firsts]
+        ends = [ll.load_global(view, offsets=[0, first + 1], layout=held) for first in firsts]
+        begins = [ll.maximum(begin, 0) for begin in begins]
+        ends = [ll.minimum(end, rows) for end in ends]
+        # Beyond the last expert offsets are 0.
+        counts = [ll.maximum(end - begin, 0) for begin, end in zip(begins, ends, strict=True)]
+        owns = [(count + (self.columns - 1)) // self.columns for count in counts]
+        totals = owns
+        for distance in (1, 2, 4, 8, 16):
+            nearer = [ll.warp_shuffle(total, "up", distance) for total in totals]
+            totals = [
+                ll.where(lane >= distance, total + near, total) for total, near in zip(totals, nearer, strict=True)
+            ]
         before = ll.full(0, "int32", layout=held)
-        for first in range(0, self.size, _LANES):
-            begin, end = (ll.load_global(view, offsets=[0, first + next_one], layout=held) for next_one in (0, 1))
-            begin = ll.maximum(begin, 0)
-            end = ll.minimum(end, rows)
-            # Beyond the last expert offsets are 0.
-            own = (ll.maximum(end - begin, 0) + (self.columns - 1)) // self.columns
-            total = own
-            for distance in (1, 2, 4, 8, 16):
-                nearer = total + ll.warp_shuffle(total, "up", distance)
-                total = ll.where(lane >= distance, nearer, total)
-            total = total + before
+        lasts = [ll.warp_shuffle(total, "idx", _LANES - 1) for total in totals[:-1]]
+        for place, first in enumerate(firsts):
+            total = totals[place] + before
             ll.store_shared(total, self.ends, offsets=[0, first])
-            ll.store_shared(begin - (total - own) * self.columns, self.firsts, offsets=[0, first])
-            ll.store_shared(end, self.stops, offsets=[0, first])
-            before = ll.warp_shuffle(total, "idx", _LANES - 1)
+            ll.store_shared(begins[place] - (total - owns[place]) * self.columns, self.firsts, offsets=[0, first])
+            ll.store_shared(ends[place], self.stops, offsets=[0, first])
+            if place < len(lasts):
+                before = before + lasts[place]
         ll.synchronize()
 
     @property

@@ -1,318 +1,210 @@
-"""Decode tokens per second of a model of Llama 3.1 8B's shape with random weights, one CUDA graph a step.
+"""Tokens per second of models of Llama 3.1 8B's and 70B's shape with random weights, one CUDA graph a step.
 
-    BUDGET_S=60 OUT=. python benchmarks/decode_model.py      # writes decode.json, prints a table; smaller on a CPU
+    python benchmarks/decode_model.py --out decode.json                     # 8B: bf16 and all kinds, batch 1 to 128
+    python benchmarks/decode_model.py --shape 70b --kinds bf16,int4 --steps 1x1,1x2048
+    python benchmarks/decode_model.py --profile bf16,int4                   # where the time of a step at batch 1 goes
 
-Everything but the products is the same for all: three Triton kernels (norm and residual, rope and cache, silu and
-product), PyTorch's attention over a full static cache of 256 tokens, fused qkv and gate-up, the head quantised too.
+A step is BATCHxTOKENS: 1x1 decodes a token, 1x2048 is a prompt. Everything but the products is the same for all kinds
+(decode_layers.py): PyTorch's attention over a full static cache, fused qkv and gate-up, and the head is quantised too,
+of which a prompt needs one row. Layers take turns with `--distinct` sets of weights, more than the caches hold, and
+have a cache of keys and values each, so that 70B in bf16 fits. Times are medians of replays of the whole step, weights
+from memory. Results are written after each line. On a CPU a tiny model runs once, untimed.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import math
-import os
 import time
+from pathlib import Path
+from typing import Any
 
 import torch
-
-import lowlp
-import lowlp.torch.warming as warming
+from decode_layers import ON_GPU, SHAPES, Model, Shape
+from decode_products import OURS, PEERS, compile_ahead, error_of, product
 
 START = time.monotonic()
-BUDGET = float(os.environ.get("BUDGET_S", "60"))
-ON_GPU = torch.cuda.is_available()
-DEV = "cuda" if ON_GPU else "cpu"
-SMALL = not ON_GPU
-if ON_GPU:
-    import triton
-    import triton.language as tl
-
-warming._MAX_WORKERS = 16
-LAYERS = 2 if SMALL else 32
-WIDTH, FEED, HEADS, KV, HEAD, WORDS = (256, 512, 4, 2, 64, 512) if SMALL else (4096, 14336, 32, 8, 128, 128256)
-TOKENS = 256
-DT = torch.bfloat16
-QKV = (HEADS + 2 * KV) * HEAD
-SHAPES = {
-    "qkv": (QKV, WIDTH, None),
-    "o": (WIDTH, HEADS * HEAD, None),
-    "gate_up": (2 * FEED, WIDTH, "silu_mul"),
-    "down": (WIDTH, FEED, None),
-    "head": (WORDS, WIDTH, None),
-}
 
 
-def left():
-    return BUDGET - (time.monotonic() - START)
+class Results:
+    """What was measured, written after each."""
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self.path, self.fields = path, {**about, "results": [], "profiles": {}, "errors": []}
+
+    def save(self) -> None:
+        self.path.write_text(json.dumps(self.fields, indent=1) + "\n")
+
+    def fail(self, text: str) -> None:
+        print(text, flush=True)
+        self.fields["errors"].append(text)
+        self.save()
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.fields["results"].append(row)
+        step = f"{row['batch']} x {row['tokens']}"
+        speed = row["batch"] * row["tokens"] / row["ms"] * 1e3
+        base = self.find("bf16", row["batch"], row["tokens"])
+        ratio = f"{base / row['ms']:5.2f}x bf16" if base else ""
+        text = f"{row['kind']:13} {step:>9}: {row['ms']:8.3f} ms {speed:9.0f} tokens/s {ratio}"
+        print(f"{text}  (at {time.monotonic() - START:.0f} s)", flush=True)
+        self.save()
+
+    def find(self, kind: str, batch: int, tokens: int) -> float | None:
+        for row in self.fields["results"]:
+            if (row["kind"], row["batch"], row["tokens"]) == (kind, batch, tokens):
+                return float(row["ms"])
+        return None
 
 
-if ON_GPU:
-
-    @triton.jit
-    def norm_kernel(x, r, w, y, W: tl.constexpr, ADD: tl.constexpr):
-        row = tl.program_id(0)
-        i = tl.arange(0, W)
-        v = tl.load(x + row * W + i).to(tl.float32)
-        if ADD:
-            v += tl.load(r + row * W + i).to(tl.float32)
-            tl.store(r + row * W + i, v.to(tl.bfloat16))
-        else:
-            tl.store(r + row * W + i, v.to(tl.bfloat16))
-        s = tl.rsqrt(tl.sum(v * v) / W + 1e-5)
-        tl.store(y + row * W + i, (v * s * tl.load(w + i).to(tl.float32)).to(tl.bfloat16))
-
-    @triton.jit
-    def rope_kernel(qkv, q, k, v, cos, sin, pos, H: tl.constexpr, G: tl.constexpr, D: tl.constexpr, S: tl.constexpr):
-        b, h = tl.program_id(0), tl.program_id(1)
-        i = tl.arange(0, D // 2)
-        p = tl.load(pos)
-        base = qkv + b * (H + 2 * G) * D + h * D
-        lo, hi = tl.load(base + i).to(tl.float32), tl.load(base + D // 2 + i).to(tl.float32)
-        if h < H + G:
-            c, s = tl.load(cos + p * (D // 2) + i), tl.load(sin + p * (D // 2) + i)
-            lo, hi = lo * c - hi * s, hi * c + lo * s
-        if h < H:
-            out = q + (b * H + h) * D
-        elif h < H + G:
-            out = k + ((b * G + h - H) * S + p) * D
-        else:
-            out = v + ((b * G + h - H - G) * S + p) * D
-        tl.store(out + i, lo.to(tl.bfloat16))
-        tl.store(out + D // 2 + i, hi.to(tl.bfloat16))
-
-    @triton.jit
-    def silu_kernel(gu, y, F: tl.constexpr, BLOCK: tl.constexpr):
-        row, i = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        g, u = tl.load(gu + row * 2 * F + i).to(tl.float32), tl.load(gu + row * 2 * F + F + i).to(tl.float32)
-        tl.store(y + row * F + i, (g / (1 + tl.exp(-g)) * u).to(tl.bfloat16))
-
-
-class Model:
-    """products: name -> function of x, by layer; those of gate_up give silu(gate) * up."""
-
-    def __init__(self, products, head, batch):
-        self.products, self.head, self.batch = products, head, batch
-        self.norms = torch.ones(2 * LAYERS + 1, WIDTH, device=DEV, dtype=DT)
-        self.words = torch.randn(WORDS if SMALL else 1024, WIDTH, device=DEV, dtype=DT)
-        self.k, self.v = (torch.randn(LAYERS, batch, KV, TOKENS, HEAD, device=DEV, dtype=DT) for _ in range(2))
-        angle = torch.arange(TOKENS, device=DEV)[:, None] * 5e5 ** (-torch.arange(0, HEAD, 2, device=DEV) / HEAD)
-        self.cos, self.sin = angle.cos().float().contiguous(), angle.sin().float().contiguous()
-        self.pos = torch.tensor([TOKENS - 1], device=DEV, dtype=torch.int32)
-        self.ids = torch.zeros(batch, device=DEV, dtype=torch.int64)
-
-    def norm(self, x, r, number, add):
-        if not ON_GPU:
-            r.copy_(x + r if add else x)
-            return torch.nn.functional.rms_norm(r.float(), (WIDTH,), eps=1e-5).to(DT)
-        y = torch.empty_like(x)
-        norm_kernel[(x.shape[0],)](x, r, self.norms[number], y, WIDTH, add, num_warps=8)
-        return y
-
-    def rope(self, qkv, layer):
-        q = torch.empty(self.batch, HEADS, 1, HEAD, device=DEV, dtype=DT)
-        if ON_GPU:
-            rope_kernel[(self.batch, HEADS + 2 * KV)](
-                qkv, q, self.k[layer], self.v[layer], self.cos, self.sin, self.pos, HEADS, KV, HEAD, TOKENS, num_warps=1
-            )
-            return q
-        return qkv[:, : HEADS * HEAD].reshape(q.shape)
-
-    def step(self):
-        x = self.words[self.ids % self.words.shape[0]]
-        r = torch.empty_like(x)
-        x = self.norm(x, r, 0, False)
-        for layer, p in enumerate(self.products):
-            q = self.rope(p["qkv"](x), layer)
-            a = torch.nn.functional.scaled_dot_product_attention(q, self.k[layer], self.v[layer], enable_gqa=True)
-            x = self.norm(p["o"](a.reshape(self.batch, -1)), r, 2 * layer + 1, True)
-            x = self.norm(p["down"](p["gate_up"](x)), r, 2 * layer + 2, True)
-        self.ids.copy_(self.head(x).argmax(-1))
-        return self.ids
-
-
-def plain_gate_up(product):
-    def call(x):
-        gu = product(x)
-        if not ON_GPU:
-            return torch.nn.functional.silu(gu[:, :FEED]) * gu[:, FEED:]
-        y = torch.empty(x.shape[0], FEED, device=DEV, dtype=DT)
-        silu_kernel[(x.shape[0], FEED // 1024)](gu, y, FEED, 1024)
-        return y
-
-    return call
-
-
-def bf16(name):
-    n, k, epilogue = SHAPES[name]
-    w = torch.empty(n, k, device=DEV, dtype=DT).normal_(0, k**-0.5)
-
-    def call(x):
-        return torch.nn.functional.linear(x, w)
-
-    return plain_gate_up(call) if epilogue else call
-
-
-def tinygemm(name):
-    n, k, epilogue = SHAPES[name]
-    w = torch.randint(0, 256, (n, k // 2), device=DEV, dtype=torch.uint8)
-    packed = torch.ops.aten._convert_weight_to_int4pack(w, 8)
-    scales = torch.full((k // 128, n, 2), 1 / (4.6 * math.sqrt(k)), device=DEV, dtype=DT)
-    scales[..., 1] = 0
-
-    def call(x):
-        return torch.ops.aten._weight_int4pack_mm(x, packed, 128, scales)
-
-    return plain_gate_up(call) if epilogue else call
-
-
-def bitsandbytes(name):
-    import bitsandbytes as bnb
-
-    n, k, epilogue = SHAPES[name]
-    w = torch.empty(n, k, device=DEV, dtype=DT).normal_(0, k**-0.5)
-    packed, state = bnb.functional.quantize_4bit(w, blocksize=128, quant_type="nf4")
-    del w
-
-    def call(x):
-        return bnb.matmul_4bit(x, packed.t(), quant_state=state)
-
-    return plain_gate_up(call) if epilogue else call
-
-
-def codec_of(kind):
-    import numpy as np
-
-    w = np.random.default_rng(0).normal(size=(64, 256)).astype(np.float32)
-    return lowlp.quantize(w, kind, group_size=128, activation="bf16")
-
-
-def lowlp_of(kind):
-    sample = codec_of(kind)
-    stored = lowlp.torch.Linear.from_quantized(sample).state_dict()
-
-    def make(name):
-        n, k, epilogue = SHAPES[name]
-        m = lowlp.torch.Linear(
-            k, n, sample.codec, bias=False, epilogue=epilogue, device=DEV, dtype=DT, family="bf16"
-        ).eval()
-        for part in m._names:
-            t = m.get_buffer(part)
-            if part == "packed":
-                t.random_(-(2**31), 2**31 - 1)
-            elif part == "scales":
-                rms = 0.5 if kind == "nf4" else 2 ** int(kind[-1]) / math.sqrt(12)
-                t.uniform_(0.75, 1.25).mul_(1 / (rms * math.sqrt(k)))
-            else:
-                t.copy_(stored[part])
-        return m
-
-    return make
-
-
-KINDS = ["int4", "int2", "int8", "nf4", "int3"]
-MAKERS = {
-    "bf16": bf16,
-    "int4 (torch tinygemm)": tinygemm,
-    "nf4 (bitsandbytes)": bitsandbytes,
-    **{f"{kind} (lowlp)": lowlp_of(kind) for kind in KINDS},
-}
-
-
-def timed(model):
+def captured(model: Model) -> Any:
+    """The graph of a step, and what it finds."""
     with torch.no_grad():
-        for _ in range(3):
+        for _ in range(2):
             model.step()
-        if not ON_GPU:
-            return float("nan"), model.step()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            out = model.step()
+            model.step()
+    graph.replay()
+    torch.cuda.synchronize()
+    return graph
+
+
+def median_ms(graph: Any, seconds: float = 0.35) -> float:
+    """Of replays, each between two events."""
+    times: list[float] = []
+    began = time.monotonic()
+    while len(times) < 7 or (time.monotonic() - began < seconds and len(times) < 50):
+        a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        a.record()
+        graph.replay()
+        b.record()
+        b.synchronize()
+        times.append(a.elapsed_time(b))
+    return sorted(times)[len(times) // 2]
+
+
+def profiled(graph: Any) -> dict[str, Any]:
+    """Of one replay: microseconds and launches by kernel, of all kernels and from the first to the last one's end."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
         graph.replay()
         torch.cuda.synchronize()
-        times = []
-        for _ in range(25):
-            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            a.record()
-            graph.replay()
-            b.record()
-            b.synchronize()
-            times.append(a.elapsed_time(b))
-        return sorted(times)[len(times) // 2], out
+    kernels: dict[str, list[float]] = {}
+    spans = []
+    for event in found.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            spans.append((event.time_range.start, event.time_range.end))
+            kernels.setdefault(event.name[:90], []).append(event.time_range.end - event.time_range.start)
+    busy, until = 0.0, 0.0
+    for start, end in sorted(spans):
+        busy += max(0.0, end - max(start, until))
+        until = max(until, end)
+    rows = sorted(((sum(times), len(times), name) for name, times in kernels.items()), reverse=True)
+    return {
+        "span_us": max(end for _, end in spans) - min(start for start, _ in spans),
+        "busy_us": busy,
+        "kernels": [{"us": round(us, 1), "launches": count, "name": name} for us, count, name in rows],
+    }
 
 
-results = []
-
-
-def save():
-    with open(os.path.join(os.environ.get("OUT", "."), "decode.json"), "w") as f:
-        json.dump(
-            {
-                "device": torch.cuda.get_device_name() if ON_GPU else "cpu",
-                "torch": torch.__version__,
-                "layers": LAYERS,
-                "cache tokens": TOKENS,
-                "results": results,
-            },
-            f,
-            indent=1,
-        )
-
-
-def measure(kind, batches):
-    made = MAKERS[kind]
+def measure(kind: str, shape: Shape, given: argparse.Namespace, results: Results, profiles: list[str]) -> None:
+    """All steps of a kind; of one in `profiles` where their time goes."""
     try:
-        products = [{name: made(name) for name in SHAPES if name != "head"} for _ in range(LAYERS)]
-        head = made("head")
-        for batch in batches:
-            ms, _ = timed(Model(products, head, batch))
-            row = {"kind": kind, "batch": batch, "ms": ms, "tokens_per_s": batch / ms * 1e3}
-            results.append(row)
-            speed = batch / ms * 1e3
-            print(f"{kind:24} batch {batch:3}: {ms:7.3f} ms a step, {speed:8.0f} tokens/s", flush=True)
-            save()
+        distinct = min(given.distinct, shape.layers)
+        names = [name for name in shape.products() if name != "head"]
+        products = [{name: product(kind, shape, name) for name in names} for _ in range(distinct)]
+        head = product(kind, shape, "head")
+        checked = kind in OURS and given.check and kind not in profiles
+        error = error_of(kind, shape, 8) if checked else None
+        for batch, tokens in given.steps:
+            if time.monotonic() - START > given.budget:
+                results.fail(f"{kind} {batch} x {tokens}: no time left")
+                return
+            # A prompt fills its cache, which causal attention has to know by its extent.
+            model = Model(shape, products, head, batch, tokens, given.cache if tokens == 1 else tokens)
+            if not ON_GPU:
+                assert model.step().shape == (batch,)
+                continue
+            graph = captured(model)
+            if not bool(torch.isfinite(model.last).all()):
+                raise ValueError(f"{batch} x {tokens}: not all numbers are finite")
+            if kind not in profiles:
+                results.add({"kind": kind, "batch": batch, "tokens": tokens, "ms": median_ms(graph), "error": error})
+            else:
+                found = profiled(graph)
+                results.fields["profiles"][f"{kind} {batch} x {tokens}"] = found
+                print(f"  one replay: {found['span_us']:.0f} us, of which kernels {found['busy_us']:.0f}")
+                for row in found["kernels"][:9]:
+                    print(f"  {row['us']:8.1f} us {row['launches']:4} x {row['name']}", flush=True)
+                results.save()
+            del model, graph
+            torch.cuda.empty_cache()
     except Exception as error:  # one that is not installed, or refuses
-        print(f"{kind:24} {type(error).__name__}: {str(error)[:300]}", flush=True)
-        results.append({"kind": kind, "error": f"{type(error).__name__}: {str(error)[:300]}"})
+        results.fail(f"{kind:13} {type(error).__name__}: {str(error)[:300]}")
     finally:
-        products = head = None
         if ON_GPU:
             torch.cuda.empty_cache()
 
 
-def main():
-    print(f"start {time.monotonic() - START:.1f} s; {DEV}, {torch.__version__}")
-    plan = [
-        ("bf16", (1, 32)),
-        ("int4 (lowlp)", (1, 32)),
-        ("int4 (torch tinygemm)", (1, 32)),
-        ("int2 (lowlp)", (1, 32)),
-        ("nf4 (lowlp)", (1,)),
-        ("nf4 (bitsandbytes)", (1,)),
-        ("int8 (lowlp)", (1,)),
-        ("int3 (lowlp)", (1,)),
+def steps_of(text: str) -> list[tuple[int, int]]:
+    """'1x1,32x1' as pairs."""
+    pairs = [step.split("x") for step in text.split(",")]
+    return [(int(batch), int(tokens)) for batch, tokens in pairs]
+
+
+def kinds_of(text: str) -> list[str]:
+    """Names of kinds. Raises `argparse.ArgumentTypeError` for others."""
+    kinds = [kind for kind in text.split(",") if kind]
+    for kind in kinds:
+        if kind not in (*PEERS, *OURS):
+            raise argparse.ArgumentTypeError(f"{kind!r} is none of {', '.join((*PEERS, *OURS))}")
+    return kinds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--shape", choices=list(SHAPES), default="8b" if ON_GPU else "tiny")
+    parser.add_argument("--kinds", type=kinds_of, default=[*PEERS, *OURS])
+    steps = "1x1,8x1,32x1,128x1,1x64,1x2048"
+    parser.add_argument("--steps", type=steps_of, default=steps_of(steps), help=f"BATCHxTOKENS, ...; {steps}")
+    parser.add_argument("--cache", type=int, default=256, help="tokens of the static cache")
+    parser.add_argument("--distinct", type=int, default=8, help="sets of weights that layers take turns with")
+    parser.add_argument("--budget", type=float, default=600, help="seconds after which nothing is begun")
+    parser.add_argument("--profile", type=kinds_of, default=[], help="kinds of which steps are profiled")
+    parser.add_argument("--check", action="store_true", help="compare a product of each kind with float64 first")
+    parser.add_argument("--out", type=Path, default=Path("decode.json"))
+    given = parser.parse_args()
+    shape = SHAPES[given.shape]
+    about = {
+        "device": torch.cuda.get_device_name() if ON_GPU else "CPU",
+        "torch": torch.__version__,
+        "shape": {"name": given.shape, **vars(shape)},
+        "cache": given.cache,
+        "distinct sets of weights": given.distinct,
+    }
+    results = Results(given.out, about)
+    rows = sorted({batch * tokens for batch, tokens in given.steps}, reverse=True)
+    of_head = {batch for batch, _ in given.steps}
+    ours = [kind for kind in given.kinds if kind in OURS]
+    jobs = [
+        (kind, shape, name, count)
+        for count in rows
+        for kind in reversed(ours)
+        for name in shape.products()
+        if name != "head" or count in of_head
     ]
-    began = time.monotonic()
-    try:
-        for batches in {some for _, some in plan}:
-            ours = [kind for kind, some in plan if kind.endswith("(lowlp)") and some == batches]
-            one = torch.nn.ModuleList([MAKERS[kind](name) for kind in ours for name in SHAPES])
-            warming.warm_up(one, rows=list(batches), dtype=DT, progress=False)
-        del one
-    except lowlp.LowlpError as error:
-        print(f"warm up: {type(error).__name__}: {str(error)[:300]}")
-    print(f"compiled in {time.monotonic() - began:.1f} s", flush=True)
-    for kind, batches in plan:
-        if left() < 3:
-            print(f"{kind}: no time left")
-            break
-        measure(kind, batches)
-    save()
-    base = {r["batch"]: r["ms"] for r in results if r["kind"] == "bf16" and "ms" in r}
-    for r in results:
-        if "ms" in r and ON_GPU:
-            times = f"{r['ms']:7.3f} ms  {r['tokens_per_s']:8.0f} tokens/s  {base[r['batch']] / r['ms']:.2f}x bf16"
-            print(f"{r['kind']:24} batch {r['batch']:3}  {times}")
+    print(f"{about['device']}, torch {torch.__version__}, {given.shape}; {len(jobs)} kernels", flush=True)
+    compile_ahead(jobs, results.fail)
+    print(f"compiled at {time.monotonic() - START:.0f} s", flush=True)
+    for kind in given.kinds:
+        measure(kind, shape, given, results, [])
+    # Last, since a profiler that was on may slow what follows.
+    for kind in given.profile:
+        measure(kind, shape, given, results, given.profile)
+    results.save()
 
 
 if __name__ == "__main__":

@@ -15,58 +15,28 @@ import argparse
 import copy
 import hashlib
 import json
-import math
 import platform
 import pydoc_data.topics
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from model_cases import CACHES, WINDOW, cases, of_cache, perplexity, quantised
 
 import lowlp
 import lowlp.transformers
 
-WINDOW = 512
-GROUPS = (32, 64, 128, 256)
-
-
-def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name -> arguments of `lowlp.torch.quantize_`."""
-    for bits in (8, 6, 5, 4, 3, 2):
-        yield f"int{bits} g128", {"config": f"int{bits}", "group_size": 128}
-    for kind in ("nf4", "nf3"):
-        yield f"{kind} g128", {"config": kind, "group_size": 128}
-    for kind in ("int4", "int3", "nf3"):
-        yield f"{kind} g64, scales by search", {"config": kind, "group_size": 64, "search": True}
-    for kind in ("int4", "nf4", "int3", "nf3", "int2"):
-        for group in GROUPS:
-            yield f"{kind} g{group}", {"config": kind, "group_size": group}
-    for bits in (4, 3, 2):
-        yield f"uint{bits} with zero points g64", {"config": f"uint{bits}", "group_size": 64, "zero_point": True}
-    for weights, x in (("int8", "int8"), ("int4", "int8"), ("int3", "int4"), ("int2", "int2")):
-        options = {"config": weights, "group_size": None, "activation": x}
-        yield f"W{weights[3:]}A{x[3:]} by rows and tokens", options
-    yield "2 books of 256, 8 weights", {"config": None, "vq": lowlp.vq(8, 8, 2), "group_size": None}
+CACHE = "keys and values "
+"""What names of cases of caches begin with."""
 
 
 def text() -> str:
     """English that every Python brings along."""
     topics = pydoc_data.topics.topics
     return "\n\n".join(topics[name] for name in sorted(topics))
-
-
-@torch.no_grad()
-def perplexity(model: torch.nn.Module, ids: torch.Tensor) -> float:
-    """exp of the mean loss of each token but the first of its window [windows, WINDOW]."""
-    total, count = 0.0, 0
-    for window in ids:
-        logits = model(window[None]).logits[0, :-1].float()
-        total += float(torch.nn.functional.cross_entropy(logits, window[1:], reduction="sum"))
-        count += len(window) - 1
-    return math.exp(total / count)
 
 
 def dense_of(model: Any) -> Any:
@@ -123,23 +93,6 @@ class Results:
         print(f"{name:32} {json.dumps(found)}  {time.monotonic() - start:.0f} s", flush=True)
 
 
-def quantised(model: Any, ids: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Perplexity with the layers quantised; the model is as before afterwards."""
-    widths = {module.in_features for module in model.model.modules() if isinstance(module, torch.nn.Linear)}
-    if options["group_size"] and any(width % options["group_size"] for width in widths):
-        return {"note": f"groups of {options['group_size']} do not divide all of K = {sorted(widths)}"}
-    kept = {name: module for name, module in model.model.named_modules() if isinstance(module, torch.nn.Linear)}
-    try:
-        lowlp.torch.quantize_(model.model, progress=False, **options)
-        modules = [module for module in model.model.modules() if isinstance(module, lowlp.torch.Linear)]
-        bits = 8 * sum(module.weight_bytes for module in modules)
-        weights = sum(module.in_features * module.out_features for module in modules)
-        return {"bits": bits / weights, "perplexity": perplexity(model, ids)}
-    finally:
-        for name, module in kept.items():
-            model.model.set_submodule(name, module)
-
-
 def tables(fields: dict[str, Any]) -> str:
     """The results as Markdown."""
     about, found = fields["about"], fields["cases"]
@@ -153,6 +106,11 @@ def tables(fields: dict[str, Any]) -> str:
         if "bits" in result:
             ratio = result["perplexity"] / base
             lines.append(f"| {name} | {result['bits']:.2f} | {result['perplexity']:.2f} | {ratio:.3f} |")
+    lines += ["", "| Keys and values | Perplexity | Against exact ones |", "|---|---|---|"]
+    for name, result in found.items():
+        if name.startswith(CACHE):
+            kind, number = name.removeprefix(CACHE), result["perplexity"]
+            lines.append(f"| {kind} | {number:.2f} | {number / base:.3f} |")
     return "\n".join(lines)
 
 
@@ -162,6 +120,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("models.json"))
     parser.add_argument("--only", default="", help="regular expression of cases")
     parser.add_argument("--tokens", type=int, default=2 * WINDOW)
+    parser.add_argument("--calibration", type=int, default=4 * WINDOW, help="tokens of the text's end")
     parser.add_argument(
         "--tokenizer", type=Path, help="a folder with the tokenizer; else the file's, which takes a minute"
     )
@@ -179,6 +138,8 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(given.tokenizer or given.model.parent, **source)
     # As many characters as are surely enough for the windows.
     ids = torch.tensor(tokenizer(text()[: 8 * given.tokens])["input_ids"][: given.tokens]).view(-1, WINDOW)
+    last = tokenizer(text()[-8 * given.calibration :], add_special_tokens=False)["input_ids"][-given.calibration :]
+    calibration = torch.tensor(last).view(-1, WINDOW).to(given.device)
     packed = lowlp.transformers.from_gguf(given.model, dtype=torch.float32, device_map=given.device)
     about = {
         "model": given.model.name,
@@ -202,7 +163,10 @@ def main() -> None:
     results.run("logits in bf16", in_bfloat16)
     for name, options in cases():
         if re.search(given.only, name):
-            results.run(name, lambda options=options: quantised(dense, ids, options))  # type: ignore[misc]
+            results.run(name, lambda options=options: quantised(dense, ids, options, calibration))  # type: ignore[misc]
+    for kind in CACHES:
+        if re.search(given.only, CACHE + kind):
+            results.run(CACHE + kind, lambda kind=kind: of_cache(dense, ids, kind, calibration))  # type: ignore[misc]
     print(tables(results.fields))
 
 

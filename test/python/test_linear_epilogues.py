@@ -21,7 +21,7 @@ from lowlp.kernels import epilogues
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import EPILOGUES, LinearSpec
+from lowlp.kernels.linear.spec import EPILOGUES, GATED, LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.numeric.host_array import memory_of_rows
 
@@ -49,6 +49,13 @@ def silu_mul(x: F64) -> F64:
     return silu(gate) * up
 
 
+def gpt_oss(x: F64) -> F64:
+    gate, up = np.split(x, 2, axis=-1)
+    # NaN stays NaN.
+    gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+    return (up + 1) * gate / (1 + np.exp(-1.702 * gate))
+
+
 FUNCTIONS: dict[str | None, Callable[[F64], F64]] = {
     None: lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
@@ -56,6 +63,7 @@ FUNCTIONS: dict[str | None, Callable[[F64], F64]] = {
     "gelu_tanh": gelu_tanh,
     "silu": silu,
     "silu_mul": silu_mul,
+    "gpt_oss": gpt_oss,
 }
 WEIGHTS = [
     Config("int4", 128),
@@ -107,7 +115,7 @@ def test_all_at_once_against_float64(epilogue: str | None, m: int) -> None:
     rng = np.random.default_rng(m)
     x = rng.standard_normal((m, k)).astype(TYPES[config.activation])
     bias = rng.standard_normal(n).astype(np.float32)
-    columns = n // 2 if epilogue == "silu_mul" else n
+    columns = n // 2 if epilogue in GATED else n
     residual = rng.standard_normal((m, columns + 6))[:, 3 : 3 + columns].astype(np.float16)
     y = lowlp.linear(x, qw, bias=bias, epilogue=epilogue, residual=residual, out_dtype="f32")
     assert_near(y, wanted_of(x, qw, epilogue, bias, residual), config.activation)
@@ -258,7 +266,7 @@ def test_a_row_alone_and_in_a_batch_has_the_same_bits(config: Config, epilogue: 
     qw = small_weights(config, 200, 512)
     rng = np.random.default_rng(8)
     x, bias = rng.standard_normal((16, 512)).astype(np.float16), rng.standard_normal(200).astype(np.float16)
-    residual = rng.standard_normal((16, 200)).astype(np.float16)[:, : 100 if epilogue == "silu_mul" else 200]
+    residual = rng.standard_normal((16, 200)).astype(np.float16)[:, : 100 if epilogue in GATED else 200]
     whole = lowlp.linear(x, qw, bias=bias, epilogue=epilogue, residual=residual)
     for rows in (slice(0, 1), slice(9, 10), slice(3, 12)):
         part = lowlp.linear(x[rows], qw, bias=bias, epilogue=epilogue, residual=residual[rows])
@@ -314,6 +322,15 @@ def test_tensors_on_the_cpu() -> None:
     assert torch.linalg.norm(y.double() - wanted) <= 1.1e-2 * torch.linalg.norm(wanted)
 
 
+def test_gates_beyond_the_limits_of_gpt_oss() -> None:
+    values = np.array([-np.inf, -90, -7.5, -7, -1, 0, 3, 6.9, 7, 50, np.inf], np.float32)
+    sums = np.stack([part.ravel() for part in np.meshgrid(values[1:], values)]).reshape(1, -1)
+    codes = np.zeros((sums.size, 64), np.uint8)
+    qw = lowlp.QuantizedTensor(codes, dtype="uint4", scales=np.ones((sums.size, 1), np.float16), group_size=64)
+    y = lowlp.linear(np.zeros((1, 64), np.float16), qw, bias=sums[0], epilogue="gpt_oss", out_dtype="f32")
+    np.testing.assert_allclose(y, gpt_oss(sums.astype(np.float64)), rtol=1e-5, atol=1e-37)
+
+
 def test_functions_are_those_of_torch() -> None:
     torch = pytest.importorskip("torch")
     values = torch.linspace(-8, 8, 999, dtype=torch.float64)
@@ -329,7 +346,7 @@ def test_functions_are_those_of_torch() -> None:
 
 # --- what is refused, and kernels ahead of time -----------------------------------------------------------------------
 
-NAMES = "relu, gelu, gelu_tanh, silu, silu_mul"
+NAMES = "relu, gelu, gelu_tanh, silu, silu_mul, gpt_oss"
 
 
 def test_bad_arguments() -> None:
@@ -340,6 +357,7 @@ def test_bad_arguments() -> None:
         ("", LowlpValueError, f"epilogue: must be None or one of {NAMES}, got ''"),
         (3, LowlpTypeError, "epilogue: expected None or a str, got 3"),
         ("silu_mul", LowlpValueError, "epilogue: silu_mul needs an even N, rows of gate and up, got weights of N = 25"),
+        ("gpt_oss", LowlpValueError, "epilogue: gpt_oss needs an even N, rows of gate and up, got weights of N = 25"),
     ):
         with pytest.raises(kind, match=message):
             lowlp.linear(x, qw, epilogue=epilogue)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from lowlp.kernels.linear.experts import blocks_of_experts
 from lowlp.kernels.linear.experts_choosing import rows_of_tile, schedule_for_experts
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES
-from lowlp.kernels.linear.spec import EPILOGUES, MOST_EXPERTS, OUTPUTS, SUMS
+from lowlp.kernels.linear.spec import EPILOGUES, GATED, MOST_EXPERTS, OUTPUTS, SUMS
 from lowlp.numeric.dtypes import DType, dtype_among
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -51,14 +51,14 @@ def grouped_linear(
                at each replay. They do not fall, and end at M at the most; on a GPU nobody checks that, and of others
                rows of y are undefined, but nothing beyond y is written. Rows of y of no expert are undefined
     bias       [E, N], float16, bfloat16 or float32, or None
-    epilogue   as for `lowlp.linear`; with 'silu_mul' the first N / 2 rows of each expert's matrix are the gate
+    epilogue   as for `lowlp.linear`; with 'silu_mul' and 'gpt_oss' the first N / 2 rows of each expert are the gate
     residual   of the shape of the result, float16, bfloat16 or float32, or None
     out_dtype  'f16', 'bf16' or 'f32'; None: as x, of quantised x 'f16'. Of quantised integers 's32' too, the sums
                as they are, as for `lowlp.linear`
     activation  a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations` does;
                None: x is taken as it is
 
-    Returns [M, N] of `out_dtype`, or [M, N / 2] with 'silu_mul', in the library of x. Results are those of `linear` for
+    Returns [M, N] of `out_dtype`, or [M, N / 2] with a gate, in the library of x. Results are those of `linear` for
     each expert's rows but for the order of sums: products are added in f32 in one fixed order, which follows from M,
     E and the weights alone. So a row does not depend on what other rows hold, nor on how they are divided among
     experts; and for all M up to 8 E the order is the same. `linear` says what else holds. Where the shape of the
@@ -144,8 +144,8 @@ def _ending(epilogue: object, qw: QuantizedTensor) -> str:
         raise LowlpTypeError(f"epilogue: expected None or a str, got {epilogue!r:.40}")
     if epilogue not in EPILOGUES:
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
-    if epilogue == "silu_mul" and qw.shape[1] % 2:
-        raise LowlpValueError(f"epilogue: silu_mul needs an even N, got weights of N = {qw.shape[1]}")
+    if epilogue in GATED and qw.shape[1] % 2:
+        raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {qw.shape[1]}")
     return epilogue
 
 

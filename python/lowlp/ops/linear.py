@@ -70,8 +70,9 @@ def linear(
     qw               weights [N, K]; uploaded at their first use on a GPU, and kept there as long as `qw` lives. Of
                      another family than the activations they are repacked once, with a warning
     bias             [N], float16, bfloat16 or float32, or None
-    epilogue         None, 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', or 'silu_mul': silu(gate) * up, where the first
-                     N / 2 rows of w are the gate and the others up, as in a merged `gate_up_proj`
+    epilogue         None, 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', or of gate and up, where the first N / 2 rows
+                     of w are the gate and the others up, as in a merged `gate_up_proj`: 'silu_mul', silu(gate) * up; or
+                     'gpt_oss', (up + 1) * gate * sigmoid(1.702 gate), with gate at most 7 and up in -7 to 7
     residual         of the shape of the result, float16, bfloat16 or float32, any row stride, where x is; or None
     out_dtype        'f16', 'bf16' or 'f32'; None: as x, of quantised x 'f16'. Of quantised integers 's32' too: the sums
                      of the products of the numbers as they are, less zero points, without scales, bias and the like
@@ -91,10 +92,10 @@ def linear(
     y = round((f32(sum) * s_w) * s_x + bias), with a rounding for each step; scales of groups go on sums of groups,
     which are added in f32. Products of floats of 8 bits are added in f32.
 
-    Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Products are added in f32, in
+    Returns [..., N] of `out_dtype`, or [..., N / 2] with a gate, in the library of x. Products are added in f32, in
     one fixed order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same
     launch, and the result is rounded once. An epilogue is within a relative error of 1e-6 of the function of what it
-    gets ('gelu_tanh' of less than -3: 1e-5); NaN stays NaN.
+    gets ('gelu_tanh' of less than -3 and 'gpt_oss' of a gate of less than -7: 1e-5); NaN stays NaN.
     `torch.compile` breaks its graph at a call. There is no gradient yet: `LowlpRuntimeError` where PyTorch would record
     one, that is for tensors that require it, but for `torch.no_grad()`.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.

@@ -28,7 +28,7 @@ from lowlp.kernels.linear.operands import (
     spec_of_operands,
 )
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import ACTIVATIONS, LinearSpec
+from lowlp.kernels.linear.spec import ACTIVATIONS, GATED, LinearSpec
 from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
@@ -177,7 +177,7 @@ def first_call_in_capture(argument: str, rows: int, dtype: object) -> LowlpRunti
 
 def columns_of_y(qw: QuantizedTensor, epilogue: str) -> int:
     """Columns of the result: N, or half of it with gate and up."""
-    return qw.shape[-2] // (2 if epilogue == "silu_mul" else 1)
+    return qw.shape[-2] // (2 if epilogue in GATED else 1)
 
 
 def check_shapes(
@@ -192,8 +192,8 @@ def check_shapes(
     n, k = matrix_shape(qw)
     if not x_shape or x_shape[-1] != k:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(x_shape)}")
-    if epilogue == "silu_mul" and n % 2:
-        raise LowlpValueError(f"epilogue: silu_mul needs an even N, rows of gate and up, got weights of N = {n}")
+    if epilogue in GATED and n % 2:
+        raise LowlpValueError(f"epilogue: {epilogue} needs an even N, rows of gate and up, got weights of N = {n}")
     if bias_shape is not None and tuple(bias_shape) != (n,):
         raise LowlpValueError(f"bias: must have shape ({n},), got {tuple(bias_shape)}")
     wanted = (*x_shape[:-1], columns_of_y(qw, epilogue))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Final
+from typing import Any
 
 import torch
 
 from lowlp.errors import LowlpTypeError
+from lowlp.kernels.linear.spec import GATED
 from lowlp.ops.graph_breaks import outside_of_graphs
 from lowlp.ops.grouped_linear import grouped_linear
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -18,16 +19,12 @@ from .products import check_device, check_options
 from .quantized_module import QuantizedModule, activation_type
 from .stored_tensors import tensors_of, weights_of
 
-ACTIVATIONS: Final = ("silu_mul", "gpt_oss")
-_GPT_OSS_SLOPE: Final = 1.702
-_GPT_OSS_LIMIT: Final = 7.0
-
 
 class GroupedLinear(QuantizedModule):
     """y[i] = epilogue(x[i] @ w[e]^T + bias[e]) of rows sorted by expert, as `lowlp.grouped_linear`; `from_quantized`
     makes it. On a CPU PyTorch multiplies each expert's rows by slabs of its weights, in float32.
 
-    experts, out_features, in_features  E, N and K; with 'silu_mul' y has half of N columns
+    experts, out_features, in_features  E, N and K; with a gate y has half of N columns
 
     There are no gradients: a call that PyTorch would record raises `LowlpRuntimeError` on a GPU. `torch.compile` breaks
     its graph at a call. Capture a CUDA graph after one call with as many rows.
@@ -56,8 +53,8 @@ class GroupedLinear(QuantizedModule):
         QuantizedModule.__init__(found, tensors, header)
         check_options(epilogue, None, None)
         found.experts, found.out_features, found.in_features = found._fields["shape"]
-        if epilogue == "silu_mul" and found.out_features % 2:
-            raise LowlpValueError(f"epilogue: silu_mul needs an even N, got weights of N = {found.out_features}")
+        if epilogue in GATED and found.out_features % 2:
+            raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {found.out_features}")
         found.epilogue = epilogue
         found.dtype = activation_type(found._fields["family"], dtype)
         found.register_parameter("bias", None)
@@ -77,7 +74,7 @@ class GroupedLinear(QuantizedModule):
 
     @outside_of_graphs
     def forward(self, x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-        """y [M, N], or [M, N / 2] with 'silu_mul', of x [M, K] and `offsets` int32 [E + 1], both where the weights are.
+        """y [M, N], or [M, N / 2] with a gate, of x [M, K] and `offsets` int32 [E + 1], both where the weights are.
         Rows of no expert are undefined, and on a CPU zero."""
         tensors = self._tensors()
         check_device(x, tensors, "x")
@@ -85,7 +82,7 @@ class GroupedLinear(QuantizedModule):
         if x.is_cuda:
             y: torch.Tensor = grouped_linear(x, qw, offsets, bias=self.bias, epilogue=self.epilogue)
             return y
-        columns = self.out_features // (2 if self.epilogue == "silu_mul" else 1)
+        columns = self.out_features // (2 if self.epilogue in GATED else 1)
         result = x.new_zeros((x.shape[0], columns))
         starts = offsets.tolist()
         for expert, (begin, end) in enumerate(itertools.pairwise(starts)):
@@ -106,8 +103,8 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
 
     gate_up     weights [E, 2 I, H]: rows of gate, then as many of up
     down        weights [E, H, I]
-    activation  'silu_mul': silu(gate) * up, in the launch of the product; 'gpt_oss': (up + 1) * gate *
-                sigmoid(1.702 gate), with gate at most 7 and up in -7 to 7, as `GptOssExperts` of transformers has it.
+    activation  'silu_mul': silu(gate) * up; 'gpt_oss': (up + 1) * gate * sigmoid(1.702 gate), with gate at most 7 and
+                up in -7 to 7, as `GptOssExperts` of transformers has it. In the launch of the product.
                 Checkpoints of gpt-oss have rows of gate and up by turns: put those of gate first
     gate_up_bias, down_bias  [E, 2 I] and [E, H], or None
     device      None: the CPU
@@ -129,12 +126,11 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise LowlpValueError(f"activation: must be one of {', '.join(ACTIVATIONS)}, got {activation!r:.40}")
+        if activation not in GATED:
+            raise LowlpValueError(f"activation: must be one of {', '.join(GATED)}, got {activation!r:.40}")
         self.activation = activation
-        epilogue = "silu_mul" if activation == "silu_mul" else None
         self.gate_up = GroupedLinear.from_quantized(
-            gate_up, gate_up_bias, epilogue=epilogue, device=device, dtype=dtype
+            gate_up, gate_up_bias, epilogue=activation, device=device, dtype=dtype
         )
         self.down = GroupedLinear.from_quantized(down, down_bias, device=device, dtype=dtype)
         experts, inner = self.gate_up.experts, self.gate_up.out_features
@@ -164,8 +160,6 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
         numbers = torch.arange(self.gate_up.experts + 1, device=x.device, dtype=chosen.dtype)
         offsets = torch.searchsorted(chosen, numbers, out_int32=True)
         hidden = self.gate_up(rows[order // top], offsets)
-        if self.activation == "gpt_oss":
-            hidden = gpt_oss(hidden)
         sorted_results = self.down(hidden, offsets)
         # Back in the order of tokens, so that each adds its own in one order.
         back = torch.empty_like(order)
@@ -175,10 +169,3 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
         results = results.masked_fill(~is_here.reshape(-1, top, 1), 0)
         y = torch.bmm(weights.reshape(-1, 1, top).to(x.dtype), results)
         return y.reshape(x.shape)
-
-
-def gpt_oss(y: torch.Tensor) -> torch.Tensor:
-    """The activation of gpt-oss of [..., gate and up], in float32, rounded once."""
-    gate, up = y.float().chunk(2, dim=-1)
-    gate, up = gate.clamp(max=_GPT_OSS_LIMIT), up.clamp(-_GPT_OSS_LIMIT, _GPT_OSS_LIMIT)
-    return ((up + 1) * gate * torch.sigmoid(_GPT_OSS_SLOPE * gate)).to(y.dtype)

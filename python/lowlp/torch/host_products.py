@@ -16,6 +16,7 @@ from typing import Final
 import torch
 
 from lowlp.errors import CpuProductWarning, frames_to_user
+from lowlp.kernels.epilogues import GPT_OSS_LIMIT, GPT_OSS_SLOPE
 from lowlp.ops.embedding import dequantized_rows
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
@@ -30,6 +31,12 @@ def _silu_mul(y: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.silu(gate) * up
 
 
+def _gpt_oss(y: torch.Tensor) -> torch.Tensor:
+    gate, up = y.chunk(2, dim=-1)
+    gate, up = gate.clamp(max=GPT_OSS_LIMIT), up.clamp(-GPT_OSS_LIMIT, GPT_OSS_LIMIT)
+    return (up + 1) * gate * torch.sigmoid(GPT_OSS_SLOPE * gate)
+
+
 EPILOGUES: Final[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
     "": lambda y: y,
     "relu": torch.nn.functional.relu,
@@ -37,6 +44,7 @@ EPILOGUES: Final[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
     "gelu_tanh": functools.partial(torch.nn.functional.gelu, approximate="tanh"),
     "silu": torch.nn.functional.silu,
     "silu_mul": _silu_mul,
+    "gpt_oss": _gpt_oss,
 }
 """By the names that `lowlp.linear` has."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from lowlp.kernels.linear.spec import GATED
 from lowlp.numeric.codec import Codec
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -70,8 +71,8 @@ class Linear(QuantizedModule):
         QuantizedModule.__init__(self, tensors, header)
         self.out_features, self.in_features = self._shape
         options = check_options(epilogue, activation, path)
-        if epilogue == "silu_mul" and self.out_features % 2:
-            raise LowlpValueError(f"epilogue: silu_mul needs an even N, got weights of N = {self.out_features}")
+        if epilogue in GATED and self.out_features % 2:
+            raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {self.out_features}")
         self.epilogue, self.activation, self.path = epilogue, activation, path
         self._options = tuple(options[name] for name in ("activation", "path"))
         self.dtype = activation_type(self._fields["family"], dtype)

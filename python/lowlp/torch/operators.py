@@ -18,6 +18,7 @@ from typing import Any, Final
 import torch
 
 from lowlp.errors import LowlpRuntimeError, LowlpValueError
+from lowlp.kernels.linear.spec import GATED
 from lowlp.ops.embedding import dequantized_rows
 
 from .host_products import transposed_product
@@ -104,7 +105,7 @@ def _fake_linear(
 ) -> torch.Tensor:
     n, k = shape_of(header)
     torch._check(x.shape[-1] == k, lambda: f"x: the last dimension must be K = {k}, got shape {tuple(x.shape)}")
-    columns = n // 2 if epilogue == "silu_mul" else n
+    columns = n // 2 if epilogue in GATED else n
     return x.new_empty((*x.shape[:-1], columns), dtype=TYPES[out_dtype] if out_dtype else x.dtype)
 
 

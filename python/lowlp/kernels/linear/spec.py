@@ -26,7 +26,9 @@ SUMS: Final = "s32"
 X_SCALES: Final = ("", "token", "tensor")
 ORDERED_ROWS: Final = (0, 1, 2, 4, 8)
 MOST_EXPERTS: Final = 512
-EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
+EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul", "gpt_oss")
+GATED: Final = ("silu_mul", "gpt_oss")
+"""Those of two products, gate and up."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class LinearSpec:
     activation    'f16' or 'bf16'; of quantised x 'int8', 'uint8', 'f8e4m3' or 'f8e5m2'
     out           type of the result; 's32': sums of integers, without any scale
     bias          type of a bias [N], or ''
-    epilogue      what is done with the accumulators and the bias, one of `EPILOGUES`, or ''. With 'silu_mul' the first
-                  N / 2 rows are the gate and the others what it is multiplied with; y then has N / 2 columns
+    epilogue      what is done with the accumulators and the bias, one of `EPILOGUES`, or ''. With one of
+                  `GATED` the first N / 2 rows are the gate and the others up; y then has N / 2 columns
     residual      type of what is added to y after that, [M, columns of y], or ''
     aligned       x and the residual are 16-byte aligned and their row strides multiples of 8 elements: wide loads
     row_scale2    the second scale is a number for each row of the weights, not one for all
@@ -105,8 +107,8 @@ class LinearSpec:
             raise LowlpValueError(f"ordered_rows: must be one of 0, 1, 2, 4, 8, got {self.ordered_rows!r}")
         if self.row_scale2 and not codec.scale2:
             raise LowlpValueError(f"row_scale2: expected a codec with a second scale, got {codec}")
-        if self.epilogue == "silu_mul" and self.n % 2:
-            raise LowlpValueError(f"epilogue: silu_mul needs an even n, rows of gate and up, got n = {self.n}")
+        if self.epilogue in GATED and self.n % 2:
+            raise LowlpValueError(f"epilogue: {self.epilogue} needs an even n, rows of gate and up, got n = {self.n}")
         check_codec(codec, self.activation)
         _check_blocks(self)
         _check_quantised(self)
@@ -239,7 +241,7 @@ class LinearSpec:
     @property
     def first_rows(self) -> tuple[int, ...]:
         """The row of scales, bias and the like at which each product that makes y begins: of gate and up, or one."""
-        return (0, self.n // 2) if self.epilogue == "silu_mul" else (0,)
+        return (0, self.n // 2) if self.epilogue in GATED else (0,)
 
     @functools.cached_property
     def products(self) -> int:
@@ -392,8 +394,8 @@ def _check_blocks(spec: LinearSpec) -> None:
         )
     if spec.first_rows[-1] % spec.rows_of_unit:
         raise LowlpValueError(
-            f"epilogue: silu_mul with books of blocks needs a multiple of {spec.rows_of_unit} rows of gate and up, got "
-            f"{spec.first_rows[-1]}"
+            f"epilogue: {spec.epilogue} with books of blocks needs a multiple of {spec.rows_of_unit} rows of gate and "
+            f"up, got {spec.first_rows[-1]}"
         )
 
 
@@ -410,8 +412,8 @@ def _check_experts(spec: LinearSpec) -> None:
         )
     if spec.is_packed_apart:
         raise LowlpValueError(
-            f"epilogue: silu_mul of experts needs a multiple of {spec.rows_of_unit} rows of gate and of up, whole "
-            f"units of {spec.weight}, got {spec.columns_of_y}"
+            f"epilogue: {spec.epilogue} of experts needs a multiple of {spec.rows_of_unit} rows of gate and of up, "
+            f"whole units of {spec.weight}, got {spec.columns_of_y}"
         )
 
 

@@ -51,6 +51,23 @@ def test_tokens_meet_their_experts(activation: str) -> None:
         assert (result.double() - wanted).norm() < 1e-5 * wanted.norm()
 
 
+def test_rows_of_gate_and_up_by_turns() -> None:
+    shape = (E, 2 * INNER, H)
+    codes, zeros = (RANDOM.integers(0, 16, size=(*shape[:2], k)).astype(np.uint8) for k in (H, 2))
+    scales, scale2 = RANDOM.random((*shape[:2], 2)).astype(np.float16), RANDOM.random(shape[:2]).astype(np.float32)
+    order = np.argsort(np.arange(2 * INNER) % 2, kind="stable")
+    made = []
+    for rows in (slice(None), order):
+        parts = {"zeros": zeros[:, rows], "scales": scales[:, rows], "scale2": scale2[:, rows]}
+        made.append(lowlp.QuantizedTensor(codes[:, rows], dtype="uint4", group_size=32, **parts))
+    bias = torch.from_numpy(RANDOM.normal(size=shape[:2]))
+    module = lowlp.torch.Experts(made[0], weights(H, INNER), activation="gpt_oss", gate_up_bias=bias, interleaved=True)
+    assert module.gate_up.quantized == made[1]
+    assert torch.equal(module.gate_up.bias, bias[:, order])
+    with pytest.raises(LowlpError, match=r"^gate_up: rows by turns need an even N, got \[6, 3, 64\]"):
+        lowlp.torch.Experts(weights(3, H), made[0], interleaved=True)
+
+
 def test_states_casts_and_text() -> None:
     module = lowlp.torch.Experts(weights(2 * INNER, H), weights(H, INNER))
     other = lowlp.torch.Experts(weights(2 * INNER, H), weights(H, INNER)).half()

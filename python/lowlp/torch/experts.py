@@ -11,6 +11,7 @@ from lowlp.errors import LowlpTypeError
 from lowlp.kernels.linear.spec import GATED
 from lowlp.ops.graph_breaks import outside_of_graphs
 from lowlp.ops.grouped_linear import grouped_linear
+from lowlp.weights.interleaved_rows import with_turns_apart
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpValueError
 
@@ -104,8 +105,9 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
     gate_up     weights [E, 2 I, H]: rows of gate, then as many of up
     down        weights [E, H, I]
     activation  'silu_mul': silu(gate) * up; 'gpt_oss': (up + 1) * gate * sigmoid(1.702 gate), with gate at most 7 and
-                up in -7 to 7, as `GptOssExperts` of transformers has it. In the launch of the product.
-                Checkpoints of gpt-oss have rows of gate and up by turns: put those of gate first
+                up in -7 to 7, as `GptOssExperts` of transformers has it. In the launch of the product
+    interleaved  rows of gate and up, and their biases, come by turns, as in checkpoints of gpt-oss: they are packed
+                anew, on the host
     gate_up_bias, down_bias  [E, 2 I] and [E, H], or None
     device      None: the CPU
     dtype       of the biases; None: their own
@@ -122,12 +124,17 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
         activation: str = "silu_mul",
         gate_up_bias: torch.Tensor | None = None,
         down_bias: torch.Tensor | None = None,
+        interleaved: bool = False,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if activation not in GATED:
             raise LowlpValueError(f"activation: must be one of {', '.join(GATED)}, got {activation!r:.40}")
+        if interleaved:
+            gate_up = with_turns_apart(gate_up, "gate_up")
+            if gate_up_bias is not None:
+                gate_up_bias = torch.cat([gate_up_bias[..., 0::2], gate_up_bias[..., 1::2]], -1)
         self.activation = activation
         self.gate_up = GroupedLinear.from_quantized(
             gate_up, gate_up_bias, epilogue=activation, device=device, dtype=dtype

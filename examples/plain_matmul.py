@@ -4,9 +4,10 @@ A tile that is made from a shape alone has no layout of its own. The pass `lowlp
 the instructions around it need: fragments for tensor cores, which `ldmatrix` loads from swizzled stages, and rows of
 16 bytes for copies. `matmul.py` is the same product with all of that written by hand.
 
-With packed weights the kernel allows the pass `lowlp-fold-scales` to scale accumulators in place of weights, and what
-follows from M and N, `tiles_for` says. In six products on an H200 it takes 1.00 to 1.11 times as long as
-`lowlp.linear`, which is written with all layouts (docs/performance.md).
+With packed weights the kernel allows the pass `lowlp-fold-scales` to scale accumulators in place of weights, and
+`lowlp.autotune` chooses how blocks divide the work: on a GPU by measurement, elsewhere by `estimated`. In six products
+on an H200 it takes 1.00 to 1.11 times as long as `lowlp.linear`, which is written with all layouts
+(docs/measurements/weights.md).
 
     python examples/plain_matmul.py [--packed] [-m M] [-n N] [-k K]    compile, run on the CPU target, compare with
                                                                        float64
@@ -60,17 +61,27 @@ class Tiles(NamedTuple):
     schedule: ll.KernelSchedule = ll.KernelSchedule(reassociate=True, blocks_per_sm=1)
 
 
-def tiles_for(n: int, m: int) -> Tiles:
-    """What suits an H200: with few rows of X a tile for each of its 132 SMs, or nearly; by warpgroups with more."""
-    if m > 16:
-        rows = 128 if n % 128 == 0 else 64
-        return Tiles(rows, 128, 128, 3, rows // 16, ll.KernelSchedule(reassociate=True, matrix_unit="warpgroup"))
-    columns = 8 if m <= 8 else 16
-    return Tiles(448, columns, 128, 3, 7) if n % 448 == 0 else Tiles(64, columns, 512, 4, 4)
+WARPGROUPS = ll.KernelSchedule(reassociate=True, matrix_unit="warpgroup")
+CANDIDATES = [
+    *(Tiles(448, columns, 128, 3, 7) for columns in (8, 16)),
+    *(Tiles(64, columns, 512, 4, 4) for columns in (8, 16)),
+    *(Tiles(128, columns, 256, 4, 8) for columns in (8, 16)),
+    *(Tiles(rows, columns, 128, 3, rows // 16, WARPGROUPS) for columns in (128, 64, 32) for rows in (128, 64)),
+]
+SMS = 132
 
 
-def make_packed_matmul(n: int, k: int, tiles: Tiles) -> ll.Kernel:
+def estimated(*, n: int, k: int, tiles: Tiles, m: int) -> float:
+    """Weights to decode and columns to multiply, of the SM that has most blocks of an H200."""
+    blocks = -(-m // tiles.m) * (n // tiles.n)
+    return -(-blocks // SMS) * tiles.n * (8 + tiles.m)
+
+
+@lowlp.autotune({"tiles": CANDIDATES}, key=("m",), estimate=estimated)
+def make_packed_matmul(n: int, k: int, *, tiles: Tiles) -> ll.Kernel:
     """Y[M, N] = X[M, K] * W[N, K]^T with weights of int4 and f16 scales [K / 128, N], for any number of rows M."""
+    if n % tiles.n:
+        raise lowlp.errors.LowlpValueError(f"n: must be a multiple of {tiles.n}, got {n}")
     groups_of_stage = tiles.k // GROUP
 
     @lowlp.kernel(
@@ -128,7 +139,7 @@ def run_packed(m: int, n: int, k: int) -> float:
     x = rng.standard_normal((m, k), np.float32).astype(np.float16)
     y = np.full((m, n), np.nan, np.float16)
     packed = pack((weights & 15).astype(np.uint8), GROUP, "int4", "f16")
-    counters = make_packed_matmul(n, k, tiles_for(n, m))(packed, scales, x, y, m)
+    counters = make_packed_matmul(n, k)(packed, scales, x, y, m)
     wanted = x.astype(np.float64) @ (weights * np.repeat(scales.T.astype(np.float64), GROUP, axis=1)).T
     return report(f"Y[{m}, {n}] = X[{m}, {k}] * W[{n}, {k}]^T, W of int4", y, wanted, counters)
 
@@ -149,8 +160,7 @@ def main() -> None:
         if extent < unit or extent % unit:
             parser.error(f"{name} must be a positive multiple of {unit}, got {extent}")
     if options.mlir:
-        packed = make_packed_matmul(options.n, options.k, tiles_for(options.n, options.m))
-        print((packed if options.packed else matmul).mlir)
+        print((make_packed_matmul(options.n, options.k).kernel_for(m=options.m) if options.packed else matmul).mlir)
     elif not (run_packed if options.packed else run)(options.m, options.n, options.k) <= LIMIT:
         raise SystemExit(f"the error is above {LIMIT}")
 

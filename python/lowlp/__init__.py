@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .ops.kv_cache import KVCache as KVCache
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
+    from .tuning.autotuning import autotune as autotune
     from .tuning.search import tune_linear as tune_linear
     from .weights.concatenation import concat as concat
     from .weights.packing import pack as pack
@@ -97,6 +98,7 @@ _MODULES = {
     "kv_append": "ops.kv_append",
     "use_tuned": "kernels.linear.measured",
     "tune_linear": "tuning.search",
+    "autotune": "tuning.autotuning",
     "compile": "compiler.compilation",
     "compile_cpu": "compiler.compilation",
     "compile_times": "compiler.compilation_times",

@@ -42,7 +42,7 @@ def launch(
 
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
-    arguments = _in_order(program, arguments, named)
+    arguments = in_order(program, arguments, named)
     for parameter, value in zip(program.parameters, arguments, strict=True):
         if parameter.kind != "pointer" and not isinstance(value, int | float | np.number):
             raise LowlpTypeError(f"{parameter.name}: expected a number, got {type(value).__name__}")
@@ -83,7 +83,7 @@ def _check_not_on_host(name: str, value: object) -> None:
         )
 
 
-def _in_order(program: Any, arguments: Sequence[object], named: Mapping[str, object]) -> list[object]:
+def in_order(program: Any, arguments: Sequence[object], named: Mapping[str, object]) -> list[object]:
     """The value of each parameter. Raises `LowlpTypeError`, which names what is missing, unknown or given twice."""
     names = [parameter.name for parameter in program.parameters]
     signature = f"arguments of {program.name}({', '.join(names)})"

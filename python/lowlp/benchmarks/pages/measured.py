@@ -68,7 +68,8 @@ class Measured:
     def pictures(self) -> dict[Path, str]:
         """SVG by the path that it is kept under, beside the results."""
         found = {
-            self.data.with_name(f"{self.data.stem}-{name}.svg"): to_svg(one) for name, one in plots(self.results).items()
+            self.data.with_name(f"{self.data.stem}-{name}.svg"): to_svg(one)
+            for name, one in plots(self.results).items()
         }
         for path, one in self.activations.items():
             if tops := effective_tops(one):

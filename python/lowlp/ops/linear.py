@@ -37,6 +37,7 @@ from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.tiles import TooManyRowsError
 
 from .graph_breaks import outside_of_graphs, skip_frames
+from .invariance import invariance_of
 from .linear_kernels import compile_for_gpu, gpu_permuting_kernel
 from .linear_launch import linear_on_gpu
 from .linear_on_cpu import linear_numpy
@@ -57,7 +58,7 @@ def linear(
     epilogue: str | None = None,
     residual: Any = None,
     out_dtype: str | DType | None = None,
-    batch_invariant: bool = False,
+    batch_invariant: bool | int = False,
     activation: str | DType | None = None,
     path: str | None = None,
     stream: object = None,
@@ -80,8 +81,8 @@ def linear(
                      roundings from those without it, and take a little longer (docs/adr/0046). Without it that holds
                      among M of 1 to 16, and for any M rows do not depend on what the others hold. Without it,
                      entries of several books are added in the type of x where M is more than 16, but for
-                     results of f32 where it is more than 64 (docs/adr/0055)
-
+                     results of f32 where it is more than 64 (docs/adr/0055). An int of at least N: these are some rows
+                     of weights of so many rows, and results are, bit for bit, what those give with True
     activation       a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations`
                      does without further arguments; None: x is taken as it is
     path             by which products quantised x is multiplied: 's8', 'fp8', 'planes', or 'f16', which dequantises it:
@@ -103,8 +104,7 @@ def linear(
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
     if batch_invariant is not False:
-        _check_bool(batch_invariant, "batch_invariant")
-        batch_invariant = bool(batch_invariant)
+        batch_invariant = invariance_of(batch_invariant, qw.shape[-2], epilogue == "silu_mul")
     if activation is not None or path is not None or isinstance(x, QuantizedActivations):
         return quantized_linear(x, qw, bias, epilogue, residual, out_dtype, batch_invariant, activation, path, stream)
     out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
@@ -129,7 +129,7 @@ def _linear_torch(
     epilogue: str,
     residual: Any,
     out_dtype: str | None,
-    batch_invariant: bool,
+    batch_invariant: int,
     stream: object,
 ) -> Any:
     _refuse_gradients(x, bias, residual)

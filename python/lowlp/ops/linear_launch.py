@@ -97,7 +97,7 @@ def linear_on_gpu(
     residual: Any,
     out_dtype: str | None,
     stream: object,
-    batch_invariant: bool = False,
+    batch_invariant: int = False,
 ) -> Any:
     """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None, `epilogue` a name or ''."""
     ordinal = x.get_device()
@@ -243,7 +243,7 @@ def _bind(
     out_dtype: str | None,
     given_strides: tuple[int | None, ...],
     aligned: bool,
-    batch_invariant: bool,
+    batch_invariant: int,
     early: bool,
     captured: bool = False,
 ) -> _BoundCall:

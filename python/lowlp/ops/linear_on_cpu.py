@@ -37,7 +37,7 @@ def linear_numpy(
     epilogue: str,
     residual: Any,
     out_dtype: str | None,
-    batch_invariant: bool,
+    batch_invariant: int,
     quantized: QuantizedX | None = None,
 ) -> AnyArray:
     """`lowlp.linear` of arrays of numpy; with `quantized`, whose codes x are."""

@@ -38,7 +38,7 @@ def quantized_on_gpu(
     epilogue: str,
     residual: Any,
     out: str,
-    batch_invariant: bool,
+    batch_invariant: int,
     stream: object,
     call: object = None,
 ) -> Any:
@@ -91,7 +91,7 @@ def _bind(
     epilogue: str,
     out: str,
     aligned: bool,
-    batch_invariant: bool,
+    batch_invariant: int,
     of_weights: KeptProducts,
 ) -> BoundProduct:
     """Checks what the key of a kept call holds, and finds what such calls need."""

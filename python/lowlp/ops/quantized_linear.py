@@ -27,6 +27,7 @@ from .kept_products import call_of, kept_products
 from .linear_on_cpu import linear_numpy
 from .planes_linear import planes_linear
 from .quantized_launch import quantized_on_gpu
+from .invariance import invariance_of
 from .quantized_x import QuantizedX, result_of
 
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
@@ -56,8 +57,7 @@ def quantized_linear(
     out, wanted = result_of(out_dtype, _default_result(x)), check_path(path)
     if epilogue is not None and (not isinstance(epilogue, str) or epilogue not in EPILOGUES):
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
-    if batch_invariant not in (True, False):
-        raise LowlpTypeError(f"batch_invariant: expected a bool, got {batch_invariant!r:.40}")
+    invariance = invariance_of(batch_invariant, qw.shape[-2], epilogue == "silu_mul")
     refuse_gradients(bias=bias, residual=residual)
     quantized = QuantizedX.of(_quantised(x, activation, stream, qw.family == PLANES))
     is_torch = is_torch_tensor(quantized.codes)
@@ -70,7 +70,7 @@ def quantized_linear(
         if wanted:
             raise LowlpValueError(f"epilogue: products of planes have none named {epilogue!r}; use path='s8'")
         chosen = quantized.path(qw, arch, "s8")
-    parts = (bias, epilogue or "", residual, out, bool(batch_invariant))
+    parts = (bias, epilogue or "", residual, out, invariance)
     if chosen.name == "f16":
         return _by_halves(quantized, qw, *parts, stream)
     if out == SUMS:
@@ -86,7 +86,7 @@ def quantized_linear(
     host_residual = None if residual is None else as_host_array(residual, "residual")
     if chosen.name == "planes":
         return as_torch_tensor(planes_linear(host.given, qw, host_bias, epilogue or "", host_residual, out, None))
-    y = linear_numpy(host.codes, qw, host_bias, epilogue or "", host_residual, out, bool(batch_invariant), host)
+    y = linear_numpy(host.codes, qw, host_bias, epilogue or "", host_residual, out, invariance, host)
     return as_torch_tensor(y)
 
 
@@ -176,7 +176,7 @@ def _by_halves(
     epilogue: str,
     residual: Any,
     out: str,
-    batch_invariant: bool,
+    batch_invariant: int,
     stream: object,
 ) -> Any:
     """By x dequantised to bf16 where the weights are packed for it, else to f16."""

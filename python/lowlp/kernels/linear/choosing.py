@@ -75,29 +75,33 @@ def schedule_for(
     spec: LinearSpec,
     m: int,
     device: Device = H200,
-    batch_invariant: bool = False,
+    batch_invariant: int = False,
     gpu: str = "",
     among: tuple[MeasuredSchedules, ...] | None = None,
 ) -> Schedule:
     """The schedule for m rows of x on a GPU.
 
     batch_invariant  a schedule of the order of sums that all m have: a row's products are always added in the order
-                     that they have alone
+                     that they have alone. More than 1: in that of weights with so many rows, of which these are some
     gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
     among            what was measured; None: all in use; (): nothing, and estimates choose alone
 
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
+    whole = dataclasses.replace(spec, n=batch_invariant) if batch_invariant > 1 else spec
     if spec.vectors:
         # Their kernels without warpgroups add in the same order for every m.
         wide = None if batch_invariant or not target(device.arch).instructions["wgmma.mma_async"] else m
-        return (wide and wide_codebook_schedule(spec, wide, device)) or codebook_schedule(spec, m, device)
+        return (wide and wide_codebook_schedule(spec, wide, device)) or codebook_schedule(spec, m, device, whole)
     among = measured_schedules() if among is None else among
-    if batch_invariant and (order := _order(spec, device, gpu, among)):
+    if batch_invariant and (order := _order(whole, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])
-        return for_rows(spec, _of_order(spec, rows, device, gpu, among)[order], m, device)
+        forms = _of_order(spec, rows, device, gpu, among)
+        # Tiles of the whole weights may have more rows than some of these, which then have none of that order.
+        form = forms.get(order) or _of_order(whole, rows, device, gpu, among)[order]
+        return for_rows(spec, form, m, device)
     rows = FEW_ROWS if batch_invariant else rows_of(m)
-    found = _chosen(spec, rows, device, gpu, among)
+    found = _chosen(whole, rows, device, gpu, among)
     if not found:
         return plain_schedule(spec, m)
     if batch_invariant:

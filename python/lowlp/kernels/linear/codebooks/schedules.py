@@ -94,9 +94,12 @@ def codebook_us(spec: LinearSpec, m: int, device: Device) -> float:
     return device.launch_us + _cycles(spec, schedule, m, device) / device.cycles_per_us
 
 
-def codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule:
-    """The schedule for m rows of x. Rows of x are multiplied in the same order by all of them."""
-    return _with_splits(spec, m, device, splits_of(spec, device)) or plain_schedule(spec, m)
+def codebook_schedule(spec: LinearSpec, m: int, device: Device, whole: LinearSpec | None = None) -> Schedule:
+    """The schedule for m rows of x. Rows of x are multiplied in the same order by all of them.
+
+    whole  of weights of which these are some rows: the order is theirs then
+    """
+    return _with_splits(spec, m, device, splits_of(whole or spec, device)) or plain_schedule(spec, m)
 
 
 def columns_for(m: int) -> int:

@@ -26,6 +26,7 @@ from lowlp.checkpoints.tensor_files import TensorFiles
 from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
+from lowlp.weights.parts import Part, part_of_arrays, pieces
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
 from lowlp_runtime.errors import LowlpError
@@ -55,6 +56,29 @@ class PackedParts:
         """The weights; packed anew where they are for another family than `activation` says."""
         found = self._made(copies=True)
         return found if activation is None else found.pack_for(activation)
+
+    @property
+    def header(self) -> str:
+        """Of the weights."""
+        return self._header
+
+    def part(self, part: Part) -> QuantizedTensor:
+        """Some rows and columns: nothing else is read. Raises as `part_of_arrays`."""
+        return part_of_arrays(self._array, self._header, part)
+
+    def part_bytes(self, part: Part) -> int:
+        """Bytes that are read for a part."""
+        found = 0
+        for name in self._tensors:
+            array = self._array(name)
+            found += sum(array[index].nbytes for index in pieces(name, array.shape, self._header, part)[0])
+        return found
+
+    def _array(self, part: str) -> AnyArray:
+        """A stored array, where the file is mapped."""
+        if part not in self._tensors:
+            raise CheckpointError(f"{part}: is missing, and the header names it")
+        return _of_stored_type(self._files.array(self._tensors[part]), stored_types(self._header)[part])
 
     def _made(self, copies: bool) -> QuantizedTensor:
         arrays = {}

@@ -29,3 +29,8 @@ def invariance_of(value: object, n: int, has_two_products: bool) -> int:
     if has_two_products and value % 2:
         raise LowlpValueError(f"batch_invariant: rows of gate and up are an even number, got {value}")
     return int(value)
+
+
+def argument_of(invariance: int) -> bool | int:
+    """What `invariance_of` makes this number of."""
+    return invariance if invariance > 1 else bool(invariance)

@@ -23,11 +23,11 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
 from .activations import quantize_activations, refuse_gradients
+from .invariance import argument_of, invariance_of
 from .kept_products import call_of, kept_products
 from .linear_on_cpu import linear_numpy
 from .planes_linear import planes_linear
 from .quantized_launch import quantized_on_gpu
-from .invariance import invariance_of
 from .quantized_x import QuantizedX, result_of
 
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
@@ -198,6 +198,6 @@ def _by_halves(
         epilogue=epilogue or None,
         residual=residual,
         out_dtype=out,
-        batch_invariant=batch_invariant,
+        batch_invariant=argument_of(batch_invariant),
         stream=stream,
     )

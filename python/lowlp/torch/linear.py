@@ -9,6 +9,7 @@ import torch
 
 from lowlp.kernels.linear.spec import GATED
 from lowlp.numeric.codec import Codec
+from lowlp.ops.invariance import argument_of, invariance_of
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpValueError
@@ -29,6 +30,7 @@ class Linear(QuantizedModule):
     family      for activations of which type the words are placed, 'f16' or 'bf16'; None: that of `dtype`
     epilogue    as for `lowlp.linear`, or None
     activation, path  as for `lowlp.linear`, where that takes them, or None
+    batch_invariant  as for `lowlp.linear`, on a GPU
     device      None: PyTorch's default; 'meta' works
     dtype       of the bias, and of the x that `warm_up` takes; None: PyTorch's default
 
@@ -50,13 +52,14 @@ class Linear(QuantizedModule):
         epilogue: str | None = None,
         activation: str | None = None,
         path: str | None = None,
+        batch_invariant: bool | int = False,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         kind = dtype or torch.get_default_dtype()
         tensors, header = empty_tensors(codec, (out_features, in_features), family or family_of(kind), device)
         held = torch.zeros(out_features, device=device, dtype=kind) if bias else None
-        self._hold(tensors, header, held, kind, epilogue, activation, path)
+        self._hold(tensors, header, held, kind, epilogue, activation, path, batch_invariant)
 
     def _hold(
         self,
@@ -67,6 +70,7 @@ class Linear(QuantizedModule):
         epilogue: str | None,
         activation: str | None,
         path: str | None,
+        batch_invariant: bool | int = False,
     ) -> None:
         QuantizedModule.__init__(self, tensors, header)
         self.out_features, self.in_features = self._shape
@@ -74,7 +78,8 @@ class Linear(QuantizedModule):
         if epilogue in GATED and self.out_features % 2:
             raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {self.out_features}")
         self.epilogue, self.activation, self.path = epilogue, activation, path
-        self._options = tuple(options[name] for name in ("activation", "path"))
+        invariance = invariance_of(batch_invariant, self.out_features, epilogue == "silu_mul")
+        self._options = (options["activation"], options["path"], invariance)
         self.dtype = activation_type(self._fields["family"], dtype)
         if bias is None:
             self.register_parameter("bias", None)
@@ -92,6 +97,7 @@ class Linear(QuantizedModule):
         epilogue: str | None = None,
         activation: str | None = None,
         path: str | None = None,
+        batch_invariant: bool | int = False,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> Linear:
@@ -106,7 +112,7 @@ class Linear(QuantizedModule):
         tensors, header = tensors_of(qw, device)
         held = None if bias is None else bias.detach().to(device=tensors["packed"].device, dtype=dtype)
         found = cls.__new__(cls)
-        found._hold(tensors, header, held, dtype or torch.float32, epilogue, activation, path)
+        found._hold(tensors, header, held, dtype or torch.float32, epilogue, activation, path, batch_invariant)
         return found
 
     @classmethod
@@ -125,6 +131,7 @@ class Linear(QuantizedModule):
         epilogue: str | None = None,
         activation: str | None = None,
         path: str | None = None,
+        batch_invariant: bool | int = False,
         **options: Any,
     ) -> Linear:
         """The module quantised, on its device and with its bias.
@@ -146,9 +153,15 @@ class Linear(QuantizedModule):
             epilogue=epilogue,
             activation=activation,
             path=path,
+            batch_invariant=batch_invariant,
             device=weight.device,
             dtype=weight.dtype,
         )
+
+    @property
+    def batch_invariant(self) -> bool | int:
+        """As it was given: a bool, or the rows of the weights of which these are some."""
+        return argument_of(self._options[2])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """y [..., N], or [..., N / 2] with 'silu_mul', of x [..., K]."""
@@ -172,7 +185,12 @@ class Linear(QuantizedModule):
         return EPILOGUES[epilogue](y).to(x.dtype)
 
     def extra_repr(self) -> str:
-        options = {"epilogue": self.epilogue, "activation": self.activation, "path": self.path}
+        options = {
+            "epilogue": self.epilogue,
+            "activation": self.activation,
+            "path": self.path,
+            "batch_invariant": self.batch_invariant,
+        }
         given = "".join(f", {name}={value}" for name, value in options.items() if value)
         extents = f"in_features={self.in_features}, out_features={self.out_features}"
         return f"{extents}, {super().extra_repr()}, bias={self.bias is not None}{given}"

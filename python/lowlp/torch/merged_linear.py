@@ -73,8 +73,9 @@ class MergedLinear(torch.nn.Module):  # type: ignore[misc]
 
 def _joined(first: Linear, second: Linear) -> Linear | None:
     """Both as one module; None where they cannot be one."""
-    alike = (first.activation, first.path, first.bias is None) == (second.activation, second.path, second.bias is None)
-    if not alike:
+    options = [(shard.activation, shard.path, shard.bias is None, shard.batch_invariant) for shard in (first, second)]
+    # Rows of two matrices are none of one that a number could name.
+    if options[0] != options[1] or first.batch_invariant > 1:
         return None
     host: list[QuantizedTensor] = [first.quantized, second.quantized]
     try:
@@ -87,6 +88,7 @@ def _joined(first: Linear, second: Linear) -> Linear | None:
         bias,
         activation=first.activation,
         path=first.path,
+        batch_invariant=first.batch_invariant,
         device=first._tensors()[0].device,
         dtype=first.dtype if bias is None else bias.dtype,
     )

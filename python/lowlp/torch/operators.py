@@ -1,8 +1,9 @@
 """The operators `torch.ops.lowlp.*`: what `torch.compile`, `torch.export` and autograd see of modules.
 
-    linear(x, weights, bias, header, epilogue, out_dtype, activation, path)    y = epilogue(x @ w^T + bias)
-    linear_input_gradient(gradient, weights, header, dtype)                    gradient @ w
-    embedding(ids, weights, header, dtype)                                     w[ids]
+    linear(x, weights, bias, header, epilogue, out_dtype, activation, path, batch_invariant=0)
+                                                                 y = epilogue(x @ w^T + bias)
+    linear_input_gradient(gradient, weights, header, dtype)      gradient @ w
+    embedding(ids, weights, header, dtype)                       w[ids]
 
 `weights` are the tensors of `stored_tensors.tensor_types(header)`, in that order: all that the result depends on is an
 argument, so that graphs can be saved and run by another process. They are registered by `torch.library.Library`, which
@@ -33,7 +34,7 @@ _TAGS: Final = (torch.Tag.pt2_compliant_tag,)
 _library = torch.library.Library("lowlp", "DEF")
 _library.define(
     "linear(Tensor x, Tensor[] weights, Tensor? bias, str header, str epilogue, str out_dtype, "
-    "str activation, str path) -> Tensor",
+    "str activation, str path, int batch_invariant=0) -> Tensor",
     tags=_TAGS,
 )
 _library.define(
@@ -65,8 +66,9 @@ def _linear(
     out_dtype: str,
     activation: str,
     path: str,
+    batch_invariant: int = 0,
 ) -> torch.Tensor:
-    y = product(x, weights, bias, header, epilogue, out_dtype, activation, path)
+    y = product(x, weights, bias, header, epilogue, out_dtype, activation, path, batch_invariant)
     # Autograd lets nobody change a view in place that a function of ours returns.
     return torch.ops.aten._unsafe_view.default(y, y.shape) if y._is_view() else y
 
@@ -102,6 +104,7 @@ def _fake_linear(
     out_dtype: str,
     activation: str,
     path: str,
+    batch_invariant: int = 0,
 ) -> torch.Tensor:
     n, k = shape_of(header)
     torch._check(x.shape[-1] == k, lambda: f"x: the last dimension must be K = {k}, got shape {tuple(x.shape)}")
@@ -144,7 +147,9 @@ def _gradient_of_linear(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         of_x = linear_input_gradient(gradient, weights, ctx.header, ctx.dtype)
     if ctx.bias_dtype is not None and ctx.needs_input_grad[2]:
         of_bias = gradient.float().reshape(-1, gradient.shape[-1]).sum(0).to(ctx.bias_dtype)
-    return of_x, [None] * len(weights), of_bias, None, None, None, None, None
+    # An argument that has its default is none of them.
+    others = len(ctx.needs_input_grad) - 3
+    return of_x, [None] * len(weights), of_bias, *[None] * others
 
 
 torch.library.register_autograd("lowlp::linear", _gradient_of_linear, setup_context=_keep_for_gradient, lib=_library)

@@ -12,6 +12,7 @@ from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.paths import FAMILIES_OF_PATHS, check_path, choose_path
 from lowlp.kernels.linear.spec import EPILOGUES
 from lowlp.ops.activations import quantize_activations
+from lowlp.ops.invariance import argument_of
 from lowlp.ops.linear import linear
 from lowlp.ops.quantized_linear import activation_of_kernel
 from lowlp.schedules.device import device_of
@@ -65,8 +66,10 @@ def product(
     out_dtype: str,
     activation: str,
     path: str,
+    batch_invariant: int = 0,
 ) -> torch.Tensor:
-    """epilogue(x @ w^T + bias), without a gradient."""
+    """epilogue(x @ w^T + bias), without a gradient. `batch_invariant` as `invariance_of` has it; a CPU, which adds as
+    PyTorch does, passes over it."""
     check_device(x, tensors, "x")
     qw = weights_of(tensors, header)
     if not x.is_cuda:
@@ -80,6 +83,8 @@ def product(
         out_dtype = out_dtype or _NAMES.get(x.dtype, "")
     if path:
         options["path"] = path
+    if batch_invariant:
+        options["batch_invariant"] = argument_of(batch_invariant)
     if x.dim() != 2:
         # So that calls made ready for some rows serve x of every rank.
         y = linear(

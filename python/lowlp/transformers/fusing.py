@@ -123,7 +123,8 @@ def _joined(parts: Sequence[Any], epilogue: str | None) -> Linear | None:
     if not all(type(part) is Linear and part.epilogue is None for part in parts):
         return None
     first: Linear = parts[0]
-    if any((part.activation, part.path) != (first.activation, first.path) for part in parts):
+    options = (first.activation, first.path, first.batch_invariant)
+    if first.batch_invariant > 1 or any((p.activation, p.path, p.batch_invariant) != options for p in parts):
         return None
     try:
         weights = concat([part.quantized for part in parts])
@@ -139,6 +140,7 @@ def _joined(parts: Sequence[Any], epilogue: str | None) -> Linear | None:
         epilogue=epilogue,
         activation=first.activation,
         path=first.path,
+        batch_invariant=first.batch_invariant,
         device=first.get_buffer("packed").device,
         dtype=first.dtype if bias is None else bias.dtype,
     )

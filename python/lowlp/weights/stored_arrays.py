@@ -113,10 +113,10 @@ def header_of(codec: Codec, shape: tuple[int, ...], family: str, dtype: str, has
 def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
     """What `QuantizedTensor.from_packed` takes, from what `stored_arrays` gave. Raises `LowlpTypeError` and
     `LowlpValueError`, which name `header` or the array."""
-    fields = _fields_of(header)
+    fields = header_fields(header)
     if not isinstance(arrays, Mapping):
         raise LowlpTypeError(f"arrays: expected a dict of arrays, got {type(arrays).__name__}")
-    wanted, supers, vectors = _types_of(fields), fields.get("super"), _vectors_of(fields)
+    wanted, supers, vectors = _types_of(fields), fields.get("super"), stored_vectors(fields)
     if set(wanted) != set(arrays):
         raise LowlpValueError(
             f"arrays: expected {', '.join(sorted(wanted))}, got {', '.join(sorted(map(str, arrays)))}"
@@ -146,7 +146,7 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
 def stored_types(header: str) -> dict[str, np.dtype[Any]]:
     """The arrays that go with a header, 'packed' first, and what numpy stores their elements as. Raises as
     `arguments_of`."""
-    return {name: np.dtype(STORED_TYPES[kind]) for name, kind in _types_of(_fields_of(header)).items()}
+    return {name: np.dtype(STORED_TYPES[kind]) for name, kind in _types_of(header_fields(header)).items()}
 
 
 def _types_of(fields: Mapping[str, Any]) -> dict[str, str]:
@@ -158,13 +158,13 @@ def _types_of(fields: Mapping[str, Any]) -> dict[str, str]:
     if supers:
         types["super_scales"] = supers["type"]
         types["super_offsets"] = supers["type"] if fields["offsets"] in GROUP_CODE_TYPES else None
-    vectors = _vectors_of(fields)
+    vectors = stored_vectors(fields)
     if vectors is not None:
         types |= types_of_books(str(vectors))
     return {name: kind for name, kind in types.items() if kind is not None}
 
 
-def _fields_of(header: str) -> dict[str, Any]:
+def header_fields(header: str) -> dict[str, Any]:
     """The header's fields, all there and well formed, of a version that is known."""
     if not isinstance(header, str):
         raise LowlpTypeError(f"header: expected a str of JSON, got {type(header).__name__}")
@@ -184,7 +184,7 @@ def _fields_of(header: str) -> dict[str, Any]:
     return fields
 
 
-def _vectors_of(fields: Mapping[str, Any]) -> Vectors | None:
+def stored_vectors(fields: Mapping[str, Any]) -> Vectors | None:
     """What vectors the header names; None where its codes are of one weight."""
     text = fields.get("vectors")
     if text is None:

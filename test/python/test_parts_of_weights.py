@@ -15,6 +15,7 @@ from lowlp.benchmarks.models.shapes import GPUS, MODELS
 from lowlp.checkpoints.own import PackedParts
 from lowlp.errors import LowlpError
 from lowlp.numeric.host_array import AnyArray
+from lowlp.packing import packed_shape
 from lowlp.weights.parts import Part, cuts_of, part_of_arrays, pieces, ranges, whole_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 
@@ -204,13 +205,15 @@ def resident_bytes(name: str) -> int:
 
 
 def test_a_rank_reads_its_part_of_a_file(tmp_path: Path) -> None:
-    qw = lowlp.quantize(np.random.default_rng(3).normal(size=(2048, 4096)).astype(np.float32), "int8", group_size=128)
+    n, k = 4096, 8192
+    words = np.random.default_rng(3).integers(0, 1 << 32, packed_shape(n, k, 128, "int8.f16"), np.uint32)
+    scales = np.ones((n, k // 128), np.float16)
+    qw = QuantizedTensor.from_packed(words, (n, k), dtype="int8", scales=scales, group_size=128)
     lowlp.checkpoints.save(tmp_path / "m", {"layer.weight": qw})
-    for number, rows in enumerate(ranges(2048, 4, 16, "N")):
-        opened = lowlp.checkpoints.open(tmp_path / "m")
-        parts = opened.layers["layer.weight"].parts()
+    for rows in ranges(n, 4, 16, "N")[1:3]:
+        parts = lowlp.checkpoints.open(tmp_path / "m").layers["layer.weight"].parts()
         assert isinstance(parts, PackedParts)
-        part = Part((rows,), slice(0, 4096))
+        part = Part((rows,), slice(0, k))
         assert parts.part(part) == qw[rows] and parts.part_bytes(part) == qw.nbytes // 4
-        # The kernel maps some pages around each that is touched, and the header is read whole.
-        assert resident_bytes(str(tmp_path / "m")) < 0.3 * qw.nbytes, number
+        # The operating system maps up to 2 MiB around what is touched, here at both ends of words and at scales.
+        assert resident_bytes(str(tmp_path / "m")) < qw.nbytes // 4 + (6 << 20) < qw.nbytes // 2

@@ -22,7 +22,7 @@ from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import takes_vector_order
 from lowlp.kernels.linear.paths import check_path
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, SUMS, LinearSpec, check_weight
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, GATED, OUTPUTS, SUMS, LinearSpec, check_weight
 from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES
@@ -104,7 +104,7 @@ def linear(
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
     if batch_invariant is not False:
-        batch_invariant = invariance_of(batch_invariant, qw.shape[-2], epilogue == "silu_mul")
+        batch_invariant = invariance_of(batch_invariant, qw.shape[-2], epilogue in GATED)
     if activation is not None or path is not None or isinstance(x, QuantizedActivations):
         return quantized_linear(x, qw, bias, epilogue, residual, out_dtype, batch_invariant, activation, path, stream)
     out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)

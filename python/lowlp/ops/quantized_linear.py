@@ -14,7 +14,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.paths import Path, check_path, choose_path
 from lowlp.kernels.linear.planes.program import EPILOGUES as PLANE_EPILOGUES
-from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, GATED, SUMS, LinearSpec
 from lowlp.numeric.dtypes import DType, dtype_among, library_name, named_dtype
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.schedules.device import device_of
@@ -57,7 +57,7 @@ def quantized_linear(
     out, wanted = result_of(out_dtype, _default_result(x)), check_path(path)
     if epilogue is not None and (not isinstance(epilogue, str) or epilogue not in EPILOGUES):
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
-    invariance = invariance_of(batch_invariant, qw.shape[-2], epilogue == "silu_mul")
+    invariance = invariance_of(batch_invariant, qw.shape[-2], epilogue in GATED)
     refuse_gradients(bias=bias, residual=residual)
     quantized = QuantizedX.of(_quantised(x, activation, stream, qw.family == PLANES))
     is_torch = is_torch_tensor(quantized.codes)

@@ -78,7 +78,7 @@ class Linear(QuantizedModule):
         if epilogue in GATED and self.out_features % 2:
             raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {self.out_features}")
         self.epilogue, self.activation, self.path = epilogue, activation, path
-        invariance = invariance_of(batch_invariant, self.out_features, epilogue == "silu_mul")
+        invariance = invariance_of(batch_invariant, self.out_features, epilogue in GATED)
         self._options = (options["activation"], options["path"], invariance)
         self.dtype = activation_type(self._fields["family"], dtype)
         if bias is None:

@@ -11,7 +11,8 @@ largest score grows. A second kernel adds up the parts of each row, scaled to th
 of a block share the parts, so its sums go across warps.
 
 Rows of the cache come from memory 16 bytes a thread, and `ll.convert_layout` brings them into the layouts of the matrix
-instruction. Beyond the length of a sequence the cache must hold finite numbers, which count for nothing.
+instruction. Beyond the length of a sequence the cache must hold finite numbers, which count for nothing. How many keys
+are taken at once, and how many loads are in flight, `lowlp.autotune` finds on a GPU by measurement.
 
     python examples/flash_decoding.py [--batch B] [--heads H] [--group G] [--length S] [-d D] [--splits P]
     python examples/flash_decoding.py --mlir                          print the two programs in the block dialect
@@ -26,7 +27,6 @@ import lowlp
 from lowlp import language as ll
 
 LOWEST = -1e30  # below every score, and finite: a part may lie wholly past the end of its sequence
-KEYS = 32  # how many are taken at once
 GROUP_ROWS = 16  # the rows of a matrix instruction, of which a group takes some
 LIMIT = 2e-3
 
@@ -35,17 +35,21 @@ FRAGMENT_B = lowlp.local(2, 1).column_spatial(4, 8).local(2, 1)
 FRAGMENT_C = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
 
 
-def make_attention(batch: int, heads: int, group: int, capacity: int, d: int, splits: int) -> ll.Kernel:
-    """The kernel for a cache of `heads` heads and room for `capacity` keys, each head shared by `group` of queries."""
-    part = math.ceil(capacity / splits / KEYS) * KEYS
+@lowlp.autotune({"keys": [32, 16, 64], "stages": [0, 2, 3]})
+def make_attention(
+    batch: int, heads: int, group: int, capacity: int, d: int, splits: int, *, keys: int, stages: int
+) -> ll.Kernel:
+    """The kernel for a cache of `heads` heads and room for `capacity` keys, each head shared by `group` of queries.
+    It takes `keys` of them at once."""
+    part = math.ceil(capacity / splits / keys) * keys
     scale = math.log2(math.e) / math.sqrt(d)  # so that powers of 2 do for those of e
     queries = lowlp.local(1, d // 16) * FRAGMENT_A
-    keys = (lowlp.local(d // 16, KEYS // 8) * FRAGMENT_B).permute(1, 0)
-    values = lowlp.local(KEYS // 16, d // 8) * FRAGMENT_B
-    scores = lowlp.local(1, KEYS // 8) * FRAGMENT_C
-    weights = lowlp.local(1, KEYS // 16) * FRAGMENT_A
+    keys_b = (lowlp.local(d // 16, keys // 8) * FRAGMENT_B).permute(1, 0)
+    values_b = lowlp.local(keys // 16, d // 8) * FRAGMENT_B
+    scores = lowlp.local(1, keys // 8) * FRAGMENT_C
+    weights = lowlp.local(1, keys // 16) * FRAGMENT_A
     outputs = lowlp.local(1, d // 8) * FRAGMENT_C
-    rows = lowlp.local(KEYS * d // 256, 1).spatial(256 // d, d // 8).local(1, 8)
+    rows = lowlp.local(keys * d // 256, 1).spatial(256 // d, d // 8).local(1, 8)
 
     @lowlp.kernel(grid=(batch * heads, splits), num_threads=32)
     def attention(
@@ -69,9 +73,9 @@ def make_attention(batch: int, heads: int, group: int, capacity: int, d: int, sp
         total = ll.full(0.0, "f32", layout=scores.reduce([1], keep_dims=True))
         output = ll.full(0.0, "f32", layout=outputs)
         index = ll.iota(1, layout=scores, dtype="int32")
-        for step in ll.range(part // KEYS):
-            first = split * part + step * KEYS
-            key = ll.convert_layout(ll.load_global(k_view, offsets=[head, first, 0], layout=rows), keys)
+        for step in ll.range(part // keys, stages=stages):
+            first = split * part + step * keys
+            key = ll.convert_layout(ll.load_global(k_view, offsets=[head, first, 0], layout=rows), keys_b)
             score = ll.dot(query, ll.transpose(key), ll.full(0.0, "f32", layout=scores)) * scale
             inside = index + ll.full(first, "int32", layout=scores) < length
             score = ll.where(inside, score, ll.full(-math.inf, "f32", layout=scores))
@@ -79,7 +83,7 @@ def make_attention(batch: int, heads: int, group: int, capacity: int, d: int, sp
             power = ll.exp2(score - grown)
             mend = ll.exp2(largest - grown)
             total = total * mend + ll.sum(power, 1, keep_dims=True)
-            value = ll.convert_layout(ll.load_global(v_view, offsets=[head, first, 0], layout=rows), values)
+            value = ll.convert_layout(ll.load_global(v_view, offsets=[head, first, 0], layout=rows), values_b)
             weight = ll.convert_layout(ll.cast(power, "f16"), weights)
             output = ll.dot(weight, value, output * mend)
             largest = grown
@@ -191,7 +195,7 @@ def main() -> None:
     sizes = (options.batch, options.heads, options.group)
     if options.mlir:
         kernels = (
-            make_attention(*sizes, options.length, options.d, options.splits),
+            make_attention(*sizes, options.length, options.d, options.splits).kernel_for(),
             make_combine(*sizes, options.d, options.splits),
         )
         print("// -----\n".join(map(program_text, kernels)), end="")

@@ -59,9 +59,20 @@ def test_sequences_of_any_length_in_one_batch() -> None:
     np.testing.assert_allclose(o, wanted, atol=4e-3, rtol=2e-3)
 
 
+def test_all_candidates_agree() -> None:
+    sizes, capacity, d, splits = (2, 1, 3), 150, 64, 2
+    q, k, v, lengths = example.make_inputs(*sizes, capacity, d)
+    wanted = example.reference(q, k, v, lengths)
+    for candidate in example.make_attention(*sizes, capacity, d, splits).candidates:
+        partials, o = example.make_partials(*sizes, d, splits), np.full(q.shape, np.nan, np.float16)
+        candidate.kernel(q, k, v, lengths, *partials)
+        example.make_combine(*sizes, d, splits)(*partials, o)
+        np.testing.assert_allclose(o, wanted, atol=4e-3, rtol=2e-3, err_msg=str(candidate))
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_ptxas_takes_both_kernels(arch: str) -> None:
-    for kernel in (example.make_attention(1, 2, 8, 512, 128, 4), example.make_combine(1, 2, 8, 128, 4)):
+    for kernel in (example.make_attention(1, 2, 8, 512, 128, 4).kernel_for(), example.make_combine(1, 2, 8, 128, 4)):
         assert lowlp.compile(kernel, arch).cubin
 
 

@@ -43,6 +43,17 @@ def test_bits_are_those_of_the_whole() -> None:
     assert not np.array_equal(alone, part), "then this test says nothing"
 
 
+@pytest.mark.parametrize("path", ["s8", "f16"])
+def test_bits_of_quantised_x_are_those_of_the_whole(path: str) -> None:
+    random_ = np.random.default_rng(6)
+    qw = lowlp.quantize(random_.normal(size=(64, 128)).astype(np.float32), "int4", group_size=64)
+    qw = qw.pack_for("int8" if path == "s8" else "f16")
+    x = random_.normal(size=(2, 128)).astype(np.float32)
+    whole = lowlp.linear(x, qw, activation="int8", path=path, batch_invariant=True)
+    part = lowlp.linear(x, qw[32:], activation="int8", path=path, batch_invariant=64)
+    assert np.array_equal(part, whole[:, 32:])
+
+
 def order(spec: LinearSpec, schedule: Schedule) -> object:
     """What the order of sums follows from."""
     if schedule.warpgroups:

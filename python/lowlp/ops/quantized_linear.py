@@ -14,7 +14,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.paths import Path, check_path, choose_path
 from lowlp.kernels.linear.planes.program import EPILOGUES as PLANE_EPILOGUES
-from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, GATED, SUMS, LinearSpec
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
 from lowlp.numeric.dtypes import DType, dtype_among, library_name, named_dtype
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.schedules.device import device_of
@@ -23,7 +23,7 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
 from .activations import quantize_activations, refuse_gradients
-from .invariance import argument_of, invariance_of
+from .invariance import argument_of
 from .kept_products import call_of, kept_products
 from .linear_on_cpu import linear_numpy
 from .planes_linear import planes_linear
@@ -40,12 +40,13 @@ def quantized_linear(
     epilogue: str | None,
     residual: Any,
     out_dtype: str | DType | None,
-    batch_invariant: object,
+    batch_invariant: int,
     activation: str | DType | None,
     path: str | None,
     stream: object,
 ) -> Any:
-    """`lowlp.linear` where x is quantised, or `activation` or `path` is given; arguments as there, and not checked."""
+    """`lowlp.linear` where x is quantised, or `activation` or `path` is given; arguments as there, and not checked
+    but for `batch_invariant`, which is as `invariance_of` has it."""
     call = None
     if isinstance(x, QuantizedActivations) and activation is None and stream is None:
         call = call_of(x, bias, residual, epilogue, out_dtype, batch_invariant, path)
@@ -57,7 +58,6 @@ def quantized_linear(
     out, wanted = result_of(out_dtype, _default_result(x)), check_path(path)
     if epilogue is not None and (not isinstance(epilogue, str) or epilogue not in EPILOGUES):
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
-    invariance = invariance_of(batch_invariant, qw.shape[-2], epilogue in GATED)
     refuse_gradients(bias=bias, residual=residual)
     quantized = QuantizedX.of(_quantised(x, activation, stream, qw.family == PLANES))
     is_torch = is_torch_tensor(quantized.codes)
@@ -70,7 +70,7 @@ def quantized_linear(
         if wanted:
             raise LowlpValueError(f"epilogue: products of planes have none named {epilogue!r}; use path='s8'")
         chosen = quantized.path(qw, arch, "s8")
-    parts = (bias, epilogue or "", residual, out, invariance)
+    parts = (bias, epilogue or "", residual, out, batch_invariant)
     if chosen.name == "f16":
         return _by_halves(quantized, qw, *parts, stream)
     if out == SUMS:
@@ -86,7 +86,7 @@ def quantized_linear(
     host_residual = None if residual is None else as_host_array(residual, "residual")
     if chosen.name == "planes":
         return as_torch_tensor(planes_linear(host.given, qw, host_bias, epilogue or "", host_residual, out, None))
-    y = linear_numpy(host.codes, qw, host_bias, epilogue or "", host_residual, out, invariance, host)
+    y = linear_numpy(host.codes, qw, host_bias, epilogue or "", host_residual, out, batch_invariant, host)
     return as_torch_tensor(y)
 
 

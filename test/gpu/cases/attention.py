@@ -22,6 +22,7 @@ SHAPES = [  # batch, heads, group, capacity, d, splits
 
 KEYS = 32  # taken at once by the first candidate, which is the one that is compiled
 
+
 def partial_results(
     example: Any, q: np.ndarray, k: np.ndarray, v: np.ndarray, lengths: np.ndarray, splits: int
 ) -> list[np.ndarray]:

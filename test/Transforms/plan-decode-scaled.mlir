@@ -212,3 +212,44 @@ lowlp.kernel @scaled_in_f32(%any: f32) attributes {grid = affine_map<() -> (1)>,
   %n = lowlp.neg %e : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!wide = !lowlp.tile<16x64xf32, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!column = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Zero points that are any numbers: the powers of two are undone as these are subtracted, by one operation.
+// CHECK-LABEL: lowlp.kernel @zeros_in_f32
+// CHECK: %[[WIDE:.*]] = lowlp.cast %{{.*}} -> !lowlp.tile<16x64xf32
+// CHECK: %[[LESS:.*]] = lowlp.neg %{{.*}} : !lowlp.tile<16x1xf32
+// CHECK: %[[TAKEN:.*]] = lowlp.broadcast %[[LESS]]
+// CHECK: %[[POWERS:.*]] = lowlp.row_constants [1.67772{{.*}}, 1.04857{{.*}}]
+// CHECK: %[[NUMBERS:.*]] = lowlp.fma %[[WIDE]], %[[POWERS]], %[[TAKEN]]
+// CHECK-NOT: lowlp.sub
+// CHECK: lowlp.mul %[[NUMBERS]]
+lowlp.kernel @zeros_in_f32(%any: f32, %z: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %column = lowlp.splat %any : f32 -> !column
+  %scales = lowlp.broadcast %column : !column -> !wide
+  %points = lowlp.splat %z : f32 -> !column
+  %taken = lowlp.broadcast %points : !column -> !wide
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %f = lowlp.cast %a : !halves -> !wide
+  %u = lowlp.sub %f, %taken : !wide
+  %w = lowlp.mul %u, %scales : !wide
+  %b = lowlp.cast %w : !wide -> !halves
+  %d = lowlp.dot %b, %x, %zeros : !halves, !x, !sum
+  %n = lowlp.neg %d : !sum
+  lowlp.return
+}

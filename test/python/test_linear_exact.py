@@ -103,7 +103,7 @@ FORMS = {
         f"{tiles}, scales on {where}": Schedule(
             32, stages=2, warpgroups=1, row_tiles=4, steps=2, producer=False, scales_on=where, **fields
         )
-        for where in ("accumulators", "weights")
+        for where in ("accumulators", "weights", "rows")
         for tiles, fields in {"shared": {}, "a tile each": {"share_tiles": False}}.items()
     },
 }
@@ -114,7 +114,7 @@ def extras_of(form: str) -> list[str]:
     if not FORMS[form].warpgroups:
         return EXTRAS_OF_CODECS
     on_weights = ["", "integer zeros", "float zeros", "zeros and scale2"]
-    return on_weights if FORMS[form].scales_on == "weights" else ["", "scale2"]
+    return {"accumulators": ["", "scale2"], "weights": on_weights, "rows": ["", "scale2"]}[FORMS[form].scales_on]
 
 
 def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTensor]:
@@ -125,7 +125,8 @@ def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTen
         code, scale, activation = (str(rng.choice(list(among))) for among in (matrix.CODES, SCALES, matrix.ACTIVATIONS))
         scale = activation if schedule.scales_on == "weights" and not extra else scale
         if is_offered(code, activation, "zeros" if "zeros" in extra else ""):
-            config = Config(code, 64, activation, extra, scale)
+            group = None if schedule.scales_on == "rows" else 64
+            config = Config(code, group, activation, extra, scale)
             qw = config.weights(70, 128, seed=int(rng.integers(100)))
             spec = spec_for(qw, activation, activation, aligned=True)
             has_program = can_go_wide if schedule.warpgroups else can_stream
@@ -169,14 +170,18 @@ def test_the_identity_by_the_schedule_of_many_rows(extra: str, activation: str) 
         ("f6e5m0 g128 f16", "f16", False),
         ("f6e5m0 g128 bf16", "bf16", True),
         ("int4 g128 bf16", "f16", False),
+        ("uint8 g16 e4m3", "f16", True),
+        ("int6 g16 e4m3", "bf16", True),
+        ("int6 g16 e4m3 scale2", "bf16", False),
+        ("f8e4m3 g16 e4m3", "f16", False),
     ],
 )
 def test_scales_go_on_weights_where_that_is_exact(codec: str, activation: str, exact: bool) -> None:
     spec = LinearSpec(512, 512, Codec.parse(codec), activation)
     assert can_scale_weights(spec) == exact
     divisions = [division for rows in CLASSES[1:] for division in candidates(spec, rows)]
-    # Zero points have no place but the weights, which are scaled in f32 then.
-    assert any(division.scales_on == "weights" for division in divisions) == (exact or "zeros" in codec)
+    # Else they are scaled in f32 there.
+    assert any(division.scales_on == "weights" for division in divisions)
 
 
 def test_few_rows_of_f32_have_exact_weights() -> None:

@@ -143,6 +143,12 @@ static DecodeRates getRates(const TargetInfo &target) {
   return rates;
 }
 
+/// Whether a plan adds something to the weights of some rows.
+static bool hasOffset(ArrayRef<DecodePlan::Row> rows) {
+  return llvm::any_of(rows,
+                      [](const DecodePlan::Row &row) { return row.offset; });
+}
+
 static std::string print(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
@@ -162,6 +168,37 @@ static bool isWidened(CastOp cast) {
     return false;
   CodedWeights weights = getWeights(cast.getSource());
   return weights.codes && !weights.scales;
+}
+
+/// The difference of a tile and something else, if it is used for nothing more.
+static SubOp getDifference(CastOp tile) {
+  auto difference =
+      tile->hasOneUse() ? dyn_cast<SubOp>(*tile->user_begin()) : SubOp();
+  return difference && difference.getLhs() == tile.getResult() ? difference
+                                                               : SubOp();
+}
+
+/// Undoes what a plan did to `widened`, powers of two alone, as something is
+/// subtracted: f32 holds the products, so that one multiply-add rounds as the
+/// difference does.
+static void undoInDifference(SubOp difference, Value widened,
+                             ArrayRef<DecodePlan::Row> rows) {
+  OpBuilder builder(difference);
+  Location loc = difference.getLoc();
+  auto type = cast<TileType>(widened.getType());
+  SmallVector<float> powers =
+      llvm::map_to_vector(rows, [](const DecodePlan::Row &row) {
+        return static_cast<float>(1 / row.getFactor());
+      });
+  Value taken = difference.getRhs();
+  if (Value column = getRepeatedColumn(taken))
+    taken = BroadcastOp::create(builder, loc, type,
+                                NegOp::create(builder, loc, column));
+  else
+    taken = NegOp::create(builder, loc, taken);
+  Value sum = FmaOp::create(builder, loc, widened,
+                            buildRows(builder, loc, type, powers), taken);
+  difference.replaceAllUsesWith(sum);
 }
 
 namespace {
@@ -266,20 +303,18 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       return declineAll(found.error());
     DecodePlan plan = *found;
     CodedWeights weights = getWeights(first);
-    auto hasOffset = [&](const DecodePlan &candidate) {
-      return llvm::any_of(
-          getRows(candidate, weights),
-          [](const DecodePlan::Row &row) { return row.offset; });
+    auto leavesOffset = [&](const DecodePlan &candidate) {
+      return hasOffset(getRows(candidate, weights));
     };
-    if (hasOffset(plan))
+    if (leavesOffset(plan))
       if (Result<DecodePlan> other = complement(plan, getPlacement(weights));
-          other && !hasOffset(*other))
+          other && !leavesOffset(*other))
         plan = *other;
     bool isOfHalves = getPlacement(weights).getFamily().isOfHalves();
-    if (hasOffset(plan) && !isOfHalves && !first.asDot())
+    if (leavesOffset(plan) && !isOfHalves && !first.asDot())
       return declineAll("bytes of products by warpgroups have no sums of x, "
                         "which their offset takes");
-    if (hasOffset(plan) && isOfHalves && takesOffsetsOff(first)) {
+    if (leavesOffset(plan) && isOfHalves && takesOffsetsOff(first)) {
       Result<DecodePlan> moved =
           setOffset(plan, getPlacement(weights), getShift(weights));
       assert((moved || first.asDot()) &&
@@ -371,11 +406,15 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
         weights.codes.getStep());
     TileType type = wide.getType();
     Value widened = CastOp::create(builder, loc, type, fragments);
-    if (canScaleColumn(wide, rows))
+    if (SubOp difference = getDifference(wide);
+        difference && !hasOffset(rows)) {
+      undoInDifference(difference, widened, rows);
+    } else if (canScaleColumn(wide, rows)) {
       scaleColumn(wide, rows);
-    else
-      widened = undoPlan(builder, loc, widened, rows);
-    wide.replaceAllUsesWith(widened);
+      wide.replaceAllUsesWith(widened);
+    } else {
+      wide.replaceAllUsesWith(undoPlan(builder, loc, widened, rows));
+    }
     tellPlan(fragments.getDefiningOp(), *found);
   }
 

@@ -135,6 +135,8 @@ def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
     if takes_vector_order(spec, schedule):
         sums = f", sums of books rounded to {spec.activation}" if schedule.scales_on == "weights" else ""
         return f"on f32 accumulators{sums}"
+    if schedule.warpgroups and schedule.scales_on == "rows":
+        return "on the f32 accumulators of whole rows"
     if schedule.warpgroups and schedule.scales_on == "weights":
         return f"on weights, in {spec.activation if can_scale_weights(spec) else 'f32, rounded once'}"
     if spec.adds_integers:

@@ -32,6 +32,13 @@ PRODUCTS = (
     Schedule(128, stages=2, warpgroups=2, row_tiles=1, steps=2, column_tiles=2, share_tiles=False, multicast=2),
 )
 
+ON_ROWS = (
+    Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=2, scales_on="rows"),
+    Schedule(96, stages=3, warpgroups=2, row_tiles=1, steps=2, column_tiles=2, share_tiles=False, scales_on="rows"),
+    Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=2, cluster=2, scales_on="rows"),
+)
+"""Of weights whose rows have a scale each."""
+
 
 def exchange_case(cluster: int, dtype: str, words: int, arch: str) -> Case:
     """Two exchanges, with 1 added after each, so that every block has its own parts back."""
@@ -76,3 +83,8 @@ def cases(arch: str) -> Iterator[Case]:
                 continue
             x = rng.standard_normal((schedule.columns_of_block + 5, 1280)).astype(np.float16)
             yield linear_case(f"cluster_{weight}_{index}", qw, x, arch, ERROR_LIMITS["f16"], "f16", schedule=schedule)
+    for weight in ("int5", "f4e2m1"):
+        qw = lowlp.quantize(rng.normal(size=(1000, 1280)).astype(np.float32), weight, group_size=None)
+        for index, schedule in enumerate(ON_ROWS):
+            x = rng.standard_normal((schedule.columns_of_block + 5, 1280)).astype(np.float16)
+            yield linear_case(f"rows_{weight}_{index}", qw, x, arch, ERROR_LIMITS["f16"], "f16", schedule=schedule)

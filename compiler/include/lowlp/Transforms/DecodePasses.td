@@ -84,6 +84,10 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
     Weights that the program scales itself, `cast(codes) * s` or `(cast(codes) - z) * s` in the type of the activations
     with a factor for each row, are decoded by a plan with the ending `weights`, which rounds as the program does.
 
+    Weights that it scales in f32 come from a plan's fragments, cast to f32. Its powers of two go to the column of factors where f32
+    is known to hold them times these; or are undone in a multiply-add, if something is subtracted first; or in an operation of
+    their own.
+
     Before:
 
     ```mlir

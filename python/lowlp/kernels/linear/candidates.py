@@ -20,6 +20,7 @@ from .codebooks.program import has_books_of_tile
 from .estimates import keeping_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import FOUND_BY_LARGE
+from .scaled_weights import can_scale_rows
 from .schedule import KEPT_ROWS, ROW_TILES, STEPS, UNITS, WARPS, Schedule
 from .segments import has_small_groups, units_of_period
 from .spec import LinearSpec
@@ -216,7 +217,8 @@ def wide_drafts(
         forms = itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
     else:
         forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
-    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms)
+    places = ("accumulators", "weights", *(["rows"] if can_scale_rows(spec) else []))
+    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), places, forms)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks) in divisions:
         rows_of_tile = 64 * warpgroups * row_tiles * spec.products
         if rows_of_tile > max(64, spec.n):

@@ -72,7 +72,9 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         groups, steps = max(1, schedule.step_k // spec.group_size), schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
     x = 0 if rows_kept(spec, schedule) else schedule.columns_of_block * schedule.stage_k * spec.x_bytes
-    kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
+    # Scales of whole rows come at the end of a tile.
+    scale = "" if schedule.scales_on == "rows" else spec.scale
+    kinds = [kind for kind in (scale, spec.corrector) if kind]
     taken = stored_taken
     if schedule.warpgroups and not fills_stages(spec, schedule.stage_k):
         taken = _bytes_of_each
@@ -194,7 +196,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             large = spec.rows_of_unit > 16 and schedule.columns <= 64
             accumulators += 60 if large else 26 if on_accumulators else 0
             accumulators += _REGISTERS_OF_GATHERS if spec.table != "tensor" else 0
-        if not on_accumulators and not can_scale_weights(spec):
+        if schedule.scales_on == "weights" and not can_scale_weights(spec):
             accumulators += _REGISTERS_OF_F32
         if has_small_groups(spec):
             accumulators += _REGISTERS_OF_SMALL_GROUPS

@@ -36,8 +36,8 @@ _WAVE_US: Final = 2.7
 class Order(NamedTuple):
     """In which order a kernel by warpgroups adds the products of a row of x and a row of weights.
 
-    scales_on  'weights' or 'accumulators'
-    segment_k  weights along K whose products are added before they are scaled; 0 where weights are scaled
+    scales_on  'weights', 'accumulators' or 'rows'
+    segment_k  weights along K whose products are added before they are scaled; 0 where weights or whole rows are
     cuts       where each block of a cluster but the first begins, along K; what the blocks have is added in their order
     """
 

@@ -60,12 +60,29 @@ def can_scale_weights(spec: LinearSpec) -> bool:
     else:
         values = _finite_values(spec)
     if spec.scale == "e4m3":
-        # Of which `E4M3_UNSCALE` is left to multiply by.
-        scales = dtype("f8e4m3").decode(np.arange(0x7F, dtype=np.uint8)).astype(np.float64)
-        values = np.outer(values, scales / E4M3_UNSCALE).reshape(-1)
-    elif spec.scale2:
-        return False
-    return prescale_of(values, spec.activation) == 1.0
+        return prescale_of(values, spec.activation) == 1.0 and _keeps_products(spec, values)
+    return not spec.scale2 and prescale_of(values, spec.activation) == 1.0
+
+
+def _keeps_products(spec: LinearSpec, values: np.ndarray) -> bool:
+    """Whether products of values and scales of e4m3 over `E4M3_UNSCALE`, by which accumulators are multiplied, are in
+    the activation type what products of the scales themselves are; with a second scale, exactly."""
+    scales = dtype("f8e4m3").decode(np.arange(0x7F, dtype=np.uint8)).astype(np.float64)
+    products = np.outer(values, scales).reshape(-1)
+    if spec.scale2:
+        return prescale_of(products / E4M3_UNSCALE, spec.activation) == 1.0
+    if spec.activation == "bf16":
+        return True
+    with np.errstate(over="ignore"):
+        small = (products / E4M3_UNSCALE).astype(np.float16).astype(np.float64)
+        return bool(np.array_equal((small * E4M3_UNSCALE).astype(np.float16), products.astype(np.float16)))
+
+
+def can_scale_rows(spec: LinearSpec) -> bool:
+    """Whether all that is left to do with a row's accumulators at their end is to multiply them by one scale. Zero
+    points, and what makes bipolar codes numbers, cost on weights what scales cost there too."""
+    is_plain = not spec.is_of_bytes and not spec.vectors and not spec.super_scale
+    return is_plain and spec.groups == 1 and not spec.corrector and not spec.is_bipolar
 
 
 def _holds_scales(activation: str, scale: str) -> bool:

@@ -38,7 +38,7 @@ _CHOICES: Final[dict[str, tuple[object, ...]]] = {
     "blocks_per_sm": tuple(range(1, 9)),
     "parts_type": PARTS_TYPES,
     "warpgroups": (0, 1, 2, 3, 4),
-    "scales_on": ("accumulators", "weights"),
+    "scales_on": ("accumulators", "weights", "rows"),
     "products_in_flight": tuple(range(1, 9)),
     "column_tiles": (1, 2, 4),
     "cluster": (1, 2, 4, 8),
@@ -82,7 +82,8 @@ class Schedule:
     warpgroups          of a block: 1 to 4
     column_tiles        of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
     scales_on           'accumulators', or 'weights', which rounds the products of weights and scales; of vectors,
-                        whose scales go on accumulators, the sums of several books
+                        whose scales go on accumulators, the sums of several books; or 'rows', the accumulators of
+                        whole rows, once at the end of a tile, where a row has one scale
     cluster             of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than
                         1 share no tiles otherwise, and each finishes 8 columns or more
     products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8

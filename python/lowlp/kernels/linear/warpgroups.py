@@ -17,10 +17,11 @@ weights; its block then copies its half, and stores nothing.
     piece    what one product takes: a part's rows by so much of K that a warp has 16 registers of weights, or by a
              granule
 
-Scales go to one of two places:
+Scales go to one of three places:
 
     on accumulators  acc += s * (w * x of a segment)  a second tile of accumulators; for few columns
     on weights       acc += (s * w) * x               s * w is rounded to the activation type; for many
+    on rows          acc += w * x, at its end s * acc  where a row has one scale; for any number
 
 Weights are scaled in the activation type where it holds s and w, so that there is one rounding; else in f32.
 
@@ -62,7 +63,7 @@ from .parts import (
     streamed_views,
     x_fragment,
 )
-from .scaled_weights import can_scale_weights, fit_of
+from .scaled_weights import can_scale_rows, can_scale_weights, fit_of
 from .schedule import Schedule
 from .segments import Segment, granule_k, has_small_groups, place_in_units, segments, takes_narrow_units
 from .spec import LinearSpec
@@ -138,6 +139,7 @@ class Plan:
     segments       of a stage
     on_weights     scales go on weights, and
     in_f32         in f32
+    on_rows        scales go on what a tile comes to
     is_fitted      they come times the operand `fit`, so that f16 holds them
     ended_spec     what is left to do with accumulators
     """
@@ -154,6 +156,7 @@ class Plan:
         self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
+        self.on_rows = schedule.scales_on == "rows"
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         self.is_fitted = fit_of(spec, schedule) is not None
 
@@ -387,7 +390,7 @@ class Block:
         group = self.group_of(segment, stage)
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
         factors = [self.factors_of(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
-        adds_to_total = plan.on_weights or is_one_sum(spec)
+        adds_to_total = plan.on_weights or plan.on_rows or is_one_sum(spec)
         raw = acc if adds_to_total else self.zeros(sum_type(spec))
         for granule in segment.granules:
             raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
@@ -419,7 +422,17 @@ class Block:
 
     def whole(self, accumulators: tuple[ll.Tile, ...], row: ll.Scalar) -> tuple[ll.Tile, ...]:
         """The accumulators of a part of y that begins at `row`, with what is left to multiply them by."""
-        return tuple(map(self.unscaled, accumulators))
+        unscaled = tuple(map(self.unscaled, accumulators))
+        if not self.plan.on_rows:
+            return unscaled
+        spec, first = self.plan.spec, row if self.at is None else row + self.at.weights
+        view = ll.view_global(self.operands.scales, shape=[spec.rows_of_weights, 1])
+        scaled = []
+        for first_row, acc in zip(spec.first_rows, unscaled, strict=True):
+            rows = acc.layout.reduce([1], keep_dims=True)
+            scale = as_f32(ll.load_global(view, offsets=[first + first_row, 0], layout=rows), spec.scale)
+            scaled.append(acc * scale)
+        return tuple(scaled)
 
     def unscaled(self, acc: ll.Tile) -> ll.Tile:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
@@ -601,8 +614,8 @@ def _can_multicast(spec: LinearSpec, schedule: Schedule) -> bool:
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
     so are super-groups; packed integers of groups fill bytes in a stage; zero points and
-    offsets go on weights, as do scales of groups that are no whole units, and other scales only where the activation
-    type holds all of it (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is whole
+    offsets go on weights, as do scales of groups that are no whole units; and scales on rows where there is one for
+    each (`can_scale_rows`); gate and up have as many parts; what blocks of a cluster finish is whole
     8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; experts have no
     clusters; aligned shares are parts of tiles that have so many stages; and blocks that copy for each other have a
     producer, and halves of x that are whole periods of the swizzle."""
@@ -633,7 +646,9 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if spec.is_of_bytes:
         return True
+    if schedule.scales_on == "rows":
+        return can_scale_rows(spec)
     if schedule.scales_on == "accumulators":
         # The few products of a small group leave no time to scale accumulators beside them.
         return not spec.corrector and not spec.is_bipolar and not has_small_groups(spec)
-    return can_scale_weights(spec) or bool(spec.corrector) or spec.is_bipolar or has_small_groups(spec)
+    return True

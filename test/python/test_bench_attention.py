@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowlp.benchmarks.attention.cases import APPEND, CASES, KINDS, Case, may_us, must_us
+from lowlp.benchmarks.attention.cases import ABLATED, ABLATION_CASES, APPEND, CASES, KINDS, Case, may_us, must_us
 from lowlp.benchmarks.attention.results import (
     KEYS_ONLY,
     OURS,
@@ -18,7 +18,8 @@ from lowlp.benchmarks.attention.results import (
     decode_table,
     limits_table,
 )
-from lowlp.benchmarks.attention.session import PEERS, Item, items_of, run
+from lowlp.benchmarks.attention.session import PEERS, Item, items_of, items_of_versions, run
+from lowlp.benchmarks.attention.versions import versions_table
 from lowlp.benchmarks.pages.writing import write_report
 from lowlp.benchmarks.results import Results, Run
 from lowlp.cli import main
@@ -87,6 +88,21 @@ def test_the_page_shows_it(results: AttentionResults, tmp_path: Path) -> None:
     assert "[results](r.attention-1.json)" in page
     with pytest.raises(LowlpValueError, match="expected 'lowlp attention 1', got 1"):
         AttentionResults.load(data)
+
+
+def test_versions_of_attention(tmp_path: Path) -> None:
+    items = list(items_of_versions(ABLATED, ABLATION_CASES))
+    found = run(items, RUN, tmp_path / "r.attention-1.json", fake, lambda *_: None)
+    table = versions_table(found)
+    assert table.splitlines()[0].endswith("| GC | SC | O1 | O2 | O3 | O4 | lowlp |")
+    assert table.count("\n") == 1 + 8 and "cq-2 | 32 KV heads, 8 x 4096 | 8.968 (1.00)" in table
+    assert table in text_of(found) and versions_table(AttentionResults(RUN)) == ""
+    Results([RUN]).save(tmp_path / "r.json")
+    write_report(Results.load(tmp_path / "r.json"), tmp_path / "r.json", tmp_path / "page.md")
+    page = (tmp_path / "measurements" / "attention.md").read_text()
+    assert table in page and "keys only" not in page and "(../r.attention-1-versions.svg)" in page
+    assert "Attention" not in (tmp_path / "page.md").read_text()
+    assert "cq-4, 8 x 1024" in (tmp_path / "r.attention-1-versions.svg").read_text()
 
 
 def test_a_deadline_leaves_out_what_comes_after_it(tmp_path: Path) -> None:

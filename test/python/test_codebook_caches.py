@@ -14,8 +14,9 @@ from attention_reference import reference
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.attention.layouts import KeyLayouts, ValueLayouts
-from lowlp.kernels.attention.spec import AttentionSchedule, AttentionSpec
+from lowlp.kernels.attention.spec import VERSIONS, AttentionSchedule, AttentionSpec, version_schedule
 from lowlp.kernels.attention.stagger import masks
+from lowlp.ops.attention import attention_by
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 VECTORS = {"cq-4": 2, "cq-2": 4}
@@ -154,6 +155,27 @@ def test_blocks_keep_their_books_for_several_sequences() -> None:
     assert np.linalg.norm(o - wanted) <= 2e-3 * np.linalg.norm(wanted)
     alone = lowlp.attention_decode(q[2:3], cache, table[2:3], np.array([200], np.int32), splits=3)
     assert (alone[0] == o[2]).all()
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("kind", "version"), [*itertools.product(("cq-4", "cq-2"), VERSIONS)])
+def test_versions_for_comparisons_compute_the_same(kind: str, version: str) -> None:
+    rng = np.random.default_rng(8)
+    lengths, q = [150, 0, 40], (3 * rng.standard_normal((3, 1, 2, 128))).astype(np.float16)
+    cache = cache_of(kind, 1, 128, pages=30, device="cpu")
+    for name in ("keys", "values"):
+        cache.arrays()[name][:] = rng.integers(0, 256, cache.arrays()[name].shape)
+    table = rng.permutation(30).reshape(3, 10).astype(np.int32)
+    run = attention_by(lambda spec: version_schedule(spec, version), q, cache, table, np.array(lengths, np.int32))
+    wanted, _ = reference(q, cache, table, lengths)
+    assert np.linalg.norm(run() - wanted) <= 2e-3 * np.linalg.norm(wanted)
+
+
+def test_versions_that_there_are_none_of() -> None:
+    with pytest.raises(LowlpValueError, match="version: must be one of gc, sc, o1, o2, o3, o4, got 'o5'"):
+        version_schedule(AttentionSpec("f16", "cq-4", 128, 1, 16, 1), "o5")
+    with pytest.raises(LowlpValueError, match="version: takes codebooks of up to 128 channels"):
+        version_schedule(AttentionSpec("f16", "int4", 128, 1, 16, 1), "gc")
 
 
 def test_tokens_are_appended_in_f16_too() -> None:

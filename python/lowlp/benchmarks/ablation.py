@@ -25,7 +25,7 @@ def ablation_table(results: Results) -> str:
     rows = []
     for kind, shape, m in _measured(results):
         of_gc = _us(results, kind, VERSIONS[0], shape, m)
-        cells = [_cell(_us(results, kind, version, shape, m), of_gc) for version in (*VERSIONS, "")]
+        cells = [part_cell(_us(results, kind, version, shape, m), of_gc) for version in (*VERSIONS, "")]
         rows.append([BOOK_KINDS[kind].label, str(shape), str(m), *cells])
     names = [f"{version.upper()}:" for version in VERSIONS]
     return markdown(["what:", "N x K:", "M", *names, f"{_OURS}:"], rows) if rows else ""
@@ -62,7 +62,8 @@ def _us(results: Results, kind: str, version: str, shape: Shape, m: int) -> floa
     return results.time("lowlp", version_name(kind, version), shape, m)
 
 
-def _cell(us: float | None, of_gc: float | None) -> str:
+def part_cell(us: float | None, of_gc: float | None) -> str:
+    """Microseconds, and what part of the time of GC that is."""
     if us is None:
         return _ABSENT
     return f"{us:.4g}" if of_gc is None else f"{us:.4g} ({us / of_gc:.2f})"

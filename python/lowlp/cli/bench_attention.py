@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lowlp_runtime.errors import DeviceError, LowlpValueError
 
 from .bench_progress import progress_bar
 
+if TYPE_CHECKING:
+    from lowlp.benchmarks.attention.results import AttentionResults
+
 _RESULTS = "benchmarks/results"
 _OF_LINEAR = (
     "activations",
     "codebooks",
-    "ablation",
     "shapes",
     "m",
     "peers_only",
@@ -29,6 +32,7 @@ attention (--attention):
   One new token over caches of f16 bf16 f8e4m3 int8 int4 cq-4 cq-2, 32 query heads of 128, five cases; the same without
   values; appending a token of 8 sequences. Beside torch's attention in f16, and FlashInfer where it is installed.
   lowlp bench --attention --peers torch,flashinfer --out r.attention-1.json
+  lowlp bench --attention --ablation --out r.attention-2.json   # the versions of VQ-LLM's table IV, of codebooks
 The page of --report NAME.json shows what is beside it as NAME.attention-*.json.
 """
 
@@ -50,14 +54,18 @@ def run(options: argparse.Namespace) -> int:
     from lowlp.benchmarks.timing import QUICK, Effort
 
     refuse_others(options)
-    kinds = cases.parse_kinds(options.types) if options.types else cases.KINDS
+    among = cases.ABLATED if options.ablation else cases.KINDS
+    kinds = cases.parse_kinds(options.types, among) if options.types else among
     peers = _peers(options.peers)
     if missing := of_linear.why_not():
         raise DeviceError(f"lowlp bench needs a GPU: {missing}")
     bench = Bench(QUICK if options.quick else Effort())
     of_run = replace(of_linear.run_of_this_machine(), empty_us=bench.empty_us())
     out = Path(options.out or f"{_RESULTS}/attention.json")
-    items = list(session.items_of(kinds, cases.QUICK if options.quick else cases.CASES, peers))
+    if options.ablation:
+        items = list(session.items_of_versions(kinds, cases.ABLATION_CASES))
+    else:
+        items = list(session.items_of(kinds, cases.QUICK if options.quick else cases.CASES, peers))
     with progress_bar("bench") as show:
         found = session.run(items, of_run, out, bench.measure, show, options.deadline)
     print(text_of(found))
@@ -80,13 +88,22 @@ def _peers(text: str | None) -> tuple[str, ...]:
 def text_of(found: object) -> str:
     """The tables, and what has no time."""
     from lowlp.benchmarks.attention import results
+    from lowlp.benchmarks.attention.versions import versions_table
 
     assert isinstance(found, results.AttentionResults)
+    if versions := versions_table(found):
+        tables = {"versions of VQ-LLM's table IV, microseconds (part of GC's)": versions}
+        return _with_rest(tables, found)
     tables = {
         "one token, microseconds (allowed, at best)": results.decode_table(found),
         "what limits it": results.limits_table(found),
         "appending a token of each sequence (allowed)": results.append_table(found),
     }
+    return _with_rest(tables, found)
+
+
+def _with_rest(tables: dict[str, str], found: AttentionResults) -> str:
+    """Tables by their titles, what has no time, and notes."""
     parts = [f"{title}\n{table}" for title, table in tables.items() if table]
     parts += [f"no time: {row.who} {row.kind}, {row.case}: {row.problem}" for row in found.rows if row.problem]
     parts += list(found.run.notes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -138,15 +137,23 @@ def attention_decode(
     return (o, lse) if return_lse else o
 
 
-def attention_without_values(q: Any, cache: KVCache, block_table: Any, lengths: Any) -> Callable[[], Any]:
-    """Calls of `attention_decode` on CUDA tensors, without options, whose kernel leaves values out: of use only to find
-    out what limits it."""
+def attention_by(
+    schedule_of: Callable[[AttentionSpec], AttentionSchedule], q: Any, cache: KVCache, block_table: Any, lengths: Any
+) -> Callable[[], Any]:
+    """Calls of `attention_decode` without options, whose kernel is divided as `schedule_of` says of its spec: of use
+    only to compare schedules, and to find out what limits them. Numpy arrays, or CUDA tensors."""
+    on_gpu = is_torch_tensor(q) and q.is_cuda
     given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": None, "recent_table": None}
     call = _read(cache, given, None, None, None, False)
-    schedule = replace(default_schedule(call.spec), has_values=False)
-    splits_of = functools.partial(_splits_of, call, None)
-    bound = bind_call(call, cache.on(q.device, "q"), splits_of, schedule)
-    return lambda: bound.run(call.arrays.values())
+    schedule = schedule_of(call.spec)
+    stored = dict(cache.on(q.device if on_gpu else "cpu", "q"))
+    if schedule.has_version:
+        stored["books"] = cache.books_in_turn()
+    if not on_gpu:
+        return lambda: _on_cpu(call, stored, None, schedule)[0]
+    bound = bind_call(call, stored, functools.partial(_splits_of, call, None), schedule)
+    # The launch has addresses of what is stored.
+    return lambda kept=stored: bound.run(call.arrays.values())  # type: ignore[misc]
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -340,17 +347,19 @@ def _as_words(kind: CacheType, stored: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _on_cpu(call: AttentionCall, stored: dict[str, Any], splits: Any) -> tuple[AnyArray, AnyArray | None]:
+def _on_cpu(
+    call: AttentionCall, stored: dict[str, Any], splits: Any, schedule: AttentionSchedule | None = None
+) -> tuple[AnyArray, AnyArray | None]:
     spec, arrays = call.spec, call.arrays
     out = np.zeros(call.shape, FLOAT_DTYPES[spec.activation])
     results: dict[str, Any] = {"out": out}
     if spec.lse:
         results["lse"] = np.zeros(call.shape[:-1], np.float32)
-    schedule = default_schedule(spec)
-    blocks = schedule.blocks_per_sm * CPU_MULTIPROCESSORS
-    divided = division(call, _splits_of(call, splits, schedule, blocks), blocks)
+    chosen = schedule or default_schedule(spec)
+    blocks = chosen.blocks_per_sm * CPU_MULTIPROCESSORS
+    divided = division(call, chosen, _splits_of(call, splits, chosen, blocks), blocks)
     if out.size:
-        kernel = _kernels.get((spec, schedule, "cpu"), lambda: compile_cpu(attention_kernel(spec, schedule)))
+        kernel = _kernels.get((spec, chosen, "cpu"), lambda: compile_cpu(attention_kernel(spec, chosen)))
         spanned = {name: _spanned(array) for name, array in arrays.items()}
         kernel(**spanned, **_as_words(spec.kind, stored), **results, **call.numbers, **divided)
     return out, results.get("lse")

@@ -74,11 +74,11 @@ calls: KeptCalls[BoundCall] = KeptCalls()
 """By kinds of calls of `attention_decode`, the identity of the cache first."""
 
 
-def division(call: AttentionCall, splits: int, blocks: int) -> dict[str, int]:
+def division(call: AttentionCall, schedule: AttentionSchedule, splits: int, blocks: int) -> dict[str, int]:
     """The parameters that say how the work is divided, where so many blocks run at once."""
     found = {"splits": splits}
     if call.spec.kind.vector:
-        found["takers"] = takers_of(call.spec, call.shape[0], blocks)
+        found["takers"] = takers_of(call.spec, schedule, call.shape[0], blocks)
     return found
 
 
@@ -104,7 +104,7 @@ def bind_call(
     if call.shape[0]:
         schedule = schedule or default_schedule(spec)
         blocks = schedule.blocks_per_sm * multiprocessors(ordinal)
-        numbers = call.numbers | division(call, splits_of(schedule, blocks), blocks)
+        numbers = call.numbers | division(call, schedule, splits_of(schedule, blocks), blocks)
         names = [*call.arrays, *kept, "out", *(["lse"] if spec.lse else [])]
         launch = _launch_for(spec, schedule, ordinal, numbers, names)
     return BoundCall(launch, ordinal, tuple(stored[name].data_ptr() for name in kept), out, lse)

@@ -260,9 +260,7 @@ class KVCache:
             name: torch.zeros(extents, dtype=kinds[kind], device=device) for name, (extents, kind) in shapes.items()
         }
         for name, array in self._of_codebooks().items():
-            kind = kinds.get(self.books_type) if name == "books" else None
-            bits = torch.from_numpy(array if kind is None else array.view(np.int16)).to(device)
-            self._arrays[name] = bits if kind is None else bits.view(kind)
+            self._arrays[name] = self._uploaded(array) if name == "books" else torch.from_numpy(array).to(device)
 
     @property
     def books_type(self) -> str:
@@ -282,6 +280,19 @@ class KVCache:
         if self.codebooks.channel_order is not None:
             found["order"] = self.codebooks.channel_order.astype(np.int32)
         return found
+
+    def books_in_turn(self) -> Any:
+        """Codebooks [kv_heads, 2, groups, entries, values], one after the other, where the cache is; raises
+        `LowlpValueError` where it has none, or no memory."""
+        if self.codebooks is None or self._device is None:
+            raise LowlpValueError(f"cache: expected one of codebooks that has memory, got {self.dtype}")
+        books = _by_head(self.codebooks, False)
+        return books if self._device == "cpu" else self._uploaded(books)
+
+    def _uploaded(self, books: AnyArray) -> Any:
+        torch: Any = sys.modules["torch"]
+        bits = torch.from_numpy(books.view(np.int16)).to(self._device)
+        return bits.view(torch.bfloat16 if self.books_type == "bf16" else torch.float16)
 
     def on(self, device: Any, argument: str) -> dict[str, Any]:
         """The arrays, which lie on `device`, or are made there. Raises `LowlpValueError` where they lie elsewhere."""

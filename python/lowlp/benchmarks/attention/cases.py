@@ -50,6 +50,10 @@ class Case:
 
 CASES: Final = (Case(32, 8, 4096), Case(32, 1, 4096), Case(8, 8, _LONG), Case(8, 8, 4096), Case(8, 1, _LONG))
 QUICK: Final = (CASES[1], CASES[3])
+ABLATED: Final = ("cq-4", "cq-2")
+"""The paper's configurations of caches."""
+ABLATION_CASES: Final = (Case(32, 1, 1024), Case(32, 8, 1024), CASES[1], CASES[0])
+"""Of the paper's attention: Llama-7B, 1024 and 4096 tokens, batches of 1 and 8."""
 APPEND_BATCH: Final = 8
 APPEND_US: Final = 3.0
 """What appending one token of so many sequences may take beyond an empty kernel."""
@@ -72,10 +76,10 @@ def may_us(kind: str, case: Case) -> float | None:
     return float(_MAY[kind][CASES.index(case)]) if kind in _MAY and case in CASES else None
 
 
-def parse_kinds(text: str) -> tuple[str, ...]:
+def parse_kinds(text: str, among: tuple[str, ...] = KINDS) -> tuple[str, ...]:
     """Types of caches, with commas between. Raises `LowlpValueError`."""
     kinds = tuple(text.split(","))
     for kind in kinds:
-        if kind not in KINDS:
-            raise LowlpValueError(f"--types: must be among {', '.join(KINDS)}, got {kind!r:.40}")
+        if kind not in among:
+            raise LowlpValueError(f"--types: must be among {', '.join(among)}, got {kind!r:.40}")
     return kinds

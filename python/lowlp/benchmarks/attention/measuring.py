@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lowlp.benchmarks.checking import OUR_TOLERANCE, PEER_TOLERANCE, relative_error
 from lowlp.benchmarks.results import rounded
 from lowlp.benchmarks.timing import Effort, time_call
+from lowlp.kernels.attention.spec import AttentionSchedule, AttentionSpec, default_schedule, version_schedule
 
 from .cases import APPEND, HEAD_DIM, HEADS, PAGE, Case
 from .results import KEYS_ONLY, OURS, AttentionRow
@@ -48,7 +51,7 @@ class Bench:
                 return self._timed(item, self._append(item), None, None)
             if item.who == OURS:
                 call, error = self._ours(item)
-                return self._timed(item, call, error, None if item.variant else OUR_TOLERANCE)
+                return self._timed(item, call, error, None if item.variant == KEYS_ONLY else OUR_TOLERANCE)
             call, error = self._theirs(item)
             return self._timed(item, call, error, PEER_TOLERANCE)
 
@@ -110,20 +113,23 @@ class Bench:
         return torch.randn(shape, generator=generator, device=self._device, dtype=element)
 
     def _ours(self, item: Item) -> tuple[Callable[[], object], float]:
-        from lowlp.ops.attention import attention_decode, attention_without_values
+        from lowlp.ops.attention import attention_by, attention_decode
 
         case = item.case
         cache, table = self._cache(item.kind, case)
         q = self._queries(case, item.kind)
         lengths = self._torch.full((case.batch,), case.tokens, dtype=self._torch.int32, device=self._device)
         if item.variant == KEYS_ONLY:
-            return attention_without_values(q, cache, table, lengths), math.nan
-        o = attention_decode(q, cache, table, lengths)
+            return attention_by(_without_values, q, cache, table, lengths), math.nan
+        call: Callable[[], Any] = functools.partial(attention_decode, q, cache, table, lengths)
+        if item.variant:
+            call = attention_by(functools.partial(version_schedule, version=item.variant), q, cache, table, lengths)
+        o = call()
         # One sequence is compared: all would be gigabytes in float64.
         keys, values = _of_sequence(cache, table[0].cpu().numpy(), case.tokens)
         wanted = _reference(self._torch, q[:1], keys.to(self._device), values.to(self._device))
         error = relative_error(o[:1].reshape(1, -1), wanted.reshape(1, -1))
-        return lambda: attention_decode(q, cache, table, lengths), error
+        return call, error
 
     def _append(self, item: Item) -> Callable[[], object]:
         from lowlp.ops.kv_append import kv_append
@@ -173,6 +179,10 @@ class Bench:
         return lambda: wrapper.run(q, cache), relative_error(
             wrapper.run(q, cache)[:1].reshape(1, -1), wanted.reshape(1, -1)
         )
+
+
+def _without_values(spec: AttentionSpec) -> AttentionSchedule:
+    return replace(default_schedule(spec), has_values=False)
 
 
 def _of_sequence(cache: Any, pages: Any, tokens: int) -> tuple[Any, Any]:

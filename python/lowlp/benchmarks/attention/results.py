@@ -32,7 +32,7 @@ class AttentionRow:
     kind      type of the cache, or `APPEND` and it
     us        median of device time with cold caches, in microseconds; None where `problem` says why
     least_us  of the repeats
-    variant   what was left out of the kernel, or ''
+    variant   what was left out of the kernel, a version of VQ-LLM's table IV, or ''
     error     relative Frobenius error against float64 on the dequantised cache
     problem   what went wrong, or ''
     """

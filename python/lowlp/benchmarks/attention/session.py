@@ -9,6 +9,7 @@ from typing import Final
 
 from lowlp.benchmarks.results import Run
 from lowlp.benchmarks.worker import deadline_after
+from lowlp.kernels.attention.spec import VERSIONS
 
 from .cases import APPEND, APPEND_BATCH, Case
 from .results import KEYS_ONLY, OURS, AttentionResults, AttentionRow
@@ -45,6 +46,13 @@ def items_of(kinds: tuple[str, ...], cases: tuple[Case, ...], peers: tuple[str, 
         yield from (Item(OURS, kind, case, KEYS_ONLY) for kind in kinds)
     for kv_heads in dict.fromkeys(case.kv_heads for case in cases):
         yield from (Item(OURS, f"{APPEND} {kind}", Case(kv_heads, APPEND_BATCH, 1)) for kind in kinds)
+
+
+def items_of_versions(kinds: tuple[str, ...], cases: tuple[Case, ...]) -> Iterator[Item]:
+    """Each case as `attention_decode` takes it, and in the versions of VQ-LLM's table IV."""
+    for case in cases:
+        for kind in kinds:
+            yield from (Item(OURS, kind, case, version) for version in ("", *VERSIONS))
 
 
 def run(

@@ -11,6 +11,7 @@ from typing import Final
 from lowlp.benchmarks.activations.plots import effective_tops
 from lowlp.benchmarks.attention import results as of_attention
 from lowlp.benchmarks.attention.results import AttentionResults
+from lowlp.benchmarks.attention.versions import versions_picture
 from lowlp.benchmarks.experts import results as of_experts
 from lowlp.benchmarks.experts.results import ExpertsResults
 from lowlp.benchmarks.models.model_results import MODELS_MARK, ModelResults
@@ -21,6 +22,7 @@ from lowlp.drawing.svg import to_svg
 ACTIVATIONS_MARK: Final = ".activations-"
 """In the names of files that the pages of NAME.json show: NAME.activations-1.json."""
 _TOPS_END: Final = "-tops.svg"
+_VERSIONS_END: Final = "-versions.svg"
 _NOTES_END: Final = ".notes.md"
 
 
@@ -74,6 +76,9 @@ class Measured:
         for path, one in self.activations.items():
             if tops := effective_tops(one):
                 found[tops_path(path)] = to_svg(tops)
+        for path, timed in self.attention.items():
+            if versions := versions_picture(timed):
+                found[versions_path(path)] = to_svg(versions)
         return found
 
     def picture(self, name: str) -> Path | None:
@@ -85,6 +90,11 @@ class Measured:
 def tops_path(results: Path) -> Path:
     """Of the plot of operations a second that belongs to a file of quantised activations."""
     return results.with_name(results.stem + _TOPS_END)
+
+
+def versions_path(results: Path) -> Path:
+    """Of the plot of the paper's versions that belongs to a file of attention."""
+    return results.with_name(results.stem + _VERSIONS_END)
 
 
 @dataclass(frozen=True)

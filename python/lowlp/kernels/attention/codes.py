@@ -25,7 +25,7 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout
 
 from .layouts import KeyLayouts, ValueLayouts
-from .spec import ENTRIES, AttentionSpec, CacheType
+from .spec import ENTRIES, GROUP, AttentionSchedule, AttentionSpec, CacheType
 from .stagger import CACHE, KEY_LANES, VALUE_LANES, books_view, masks
 
 _SUBNORMAL = 2.0**-24
@@ -91,14 +91,16 @@ class Books(NamedTuple):
 
     keys, values  which may be one
     first         the number of the first book of values
+    exchanged     shared memory that looked-up channels go through, or None
     """
 
     keys: ll.Codebook
     values: ll.Codebook
     first: int
+    exchanged: Any = None
 
 
-def load_books(spec: AttentionSpec, operands: Any, head: Any) -> Books:
+def load_books(spec: AttentionSpec, schedule: AttentionSchedule, operands: Any, head: Any) -> Books:
     """The codebooks of a head, those of its keys and then those of its values: each in lines of its own, or together,
     so that neither takes the shared memory that the other needs. All threads of the block do it. Those in lines are
     still on their way: before lookups all threads come to `wait_for_books`."""
@@ -107,23 +109,36 @@ def load_books(spec: AttentionSpec, operands: Any, head: Any) -> Books:
         view = ll.view_global(operands["books"], shape=[spec.kv_heads, 2 * groups, ENTRIES, vector])
         both = ll.load_codebook(view, offsets=[head])
         return Books(both, both, groups)
+    if schedule.has_version:
+        view = ll.view_global(operands["books"], shape=[spec.kv_heads, 2, groups, ENTRIES, vector])
+        keys, values = (ll.load_codebook(view, offsets=[head, part]) for part in range(2))
+        room = [schedule.tile // GROUP, GROUP, spec.head_dim]
+        return Books(keys, values, 0, ll.alloc_shared(spec.kind.compute, room) if schedule.exchanges else None)
     view = books_view(spec.kind, spec.head_dim, spec.kv_heads, operands["books"])
     keys, values = (ll.load_codebook(view, offsets=[head, part], cache=CACHE, asynchronous=True) for part in range(2))
     return Books(keys, values, 0)
 
 
-def wait_for_books(spec: AttentionSpec) -> None:
+def wait_for_books(spec: AttentionSpec, schedule: AttentionSchedule) -> None:
     """Until the block's codebooks are there."""
-    if spec.kind.is_staggered(spec.head_dim):
+    if spec.kind.is_staggered(spec.head_dim) and not schedule.has_version:
         ll.copy_async_wait(0)
         ll.synchronize()
 
 
-def _looked_up(spec: AttentionSpec, codes: ll.Tile, books: ll.Codebook, first: int, lanes: int) -> ll.Tile:
+def _looked_up(spec: AttentionSpec, codes: ll.Tile, books: Books, is_value: bool) -> ll.Tile:
     """Codes [groups of 16 tokens, 16, groups of channels] as channels."""
+    lanes, book, first = (VALUE_LANES, books.values, books.first) if is_value else (KEY_LANES, books.keys, 0)
     exchanged = masks(spec.kind, spec.head_dim, lanes) if spec.kind.is_staggered(spec.head_dim) else ()
     staggered = (1, *exchanged) if exchanged else None
-    return ll.lookup_vectors(codes, books, book=first, along=2, book_along=2, staggered=staggered)
+    found = ll.lookup_vectors(codes, book, book=first, along=2, book_along=2, staggered=staggered)
+    if books.exchanged is None:
+        return found
+    # Keys and values go through the same memory in turns.
+    ll.synchronize()
+    ll.store_shared(found, books.exchanged, offsets=[0, 0, 0])
+    ll.synchronize()
+    return ll.load_shared(books.exchanged, offsets=[0, 0, 0], layout=found.layout, in_bounds=True)
 
 
 def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile, books: Any) -> ll.Tile:
@@ -131,7 +146,7 @@ def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile, boo
     kind = spec.kind
     if kind.vector:
         codes = ll.view(keys, dtype="uint8", layout=layouts.slots)
-        keys = _looked_up(spec, codes, books.keys, 0, KEY_LANES)
+        keys = _looked_up(spec, codes, books, is_value=False)
     elif kind.is_coded:
         words = _expanded(keys, layouts.loaded.unsqueeze(3), layouts.expanded)
         keys = (_integers if kind.has_offset else _floats)(kind, words, layouts.expanded)
@@ -163,7 +178,7 @@ def values_as_operand(spec: AttentionSpec, layouts: ValueLayouts, values: ll.Til
     """What `layouts.loaded` holds as operand A of O^T = V^T P, [channels, tokens]."""
     kind = spec.kind
     if kind.vector:
-        values = _looked_up(spec, values, books.values, books.first, VALUE_LANES)
+        values = _looked_up(spec, values, books, is_value=True)
     if not kind.is_coded:
         values = ll.convert_layout(values, layouts.paired)
         return ll.transpose(ll.view(values, dtype=kind.compute, layout=layouts.fragment))

@@ -100,7 +100,7 @@ class _Block:
     def run(self):  # type: ignore[no-untyped-def]
         """The block's part of its sequence; with codebooks, which it keeps, of every so-manieth sequence."""
         if self.spec.kind.vector:
-            first, books = self.sequence, load_books(self.spec, self.operands, self.head)
+            first, books = self.sequence, load_books(self.spec, self.schedule, self.operands, self.head)
             within = self.pair % self.of_sequence
             for sequence in ll.range(first, self.operands["batch"], self.operands["takers"]):
                 self.begin_next(sequence, within, books)
@@ -135,7 +135,7 @@ class _Block:
         next_keys: Any = source.load_keys(rows) if keys_ahead else ()
         next_values: Any = self.load_values(rows) if all_ahead else ()
         next_rows = source.groups(self.split + step)
-        wait_for_books(self.spec)
+        wait_for_books(self.spec, self.schedule)
         for tile in ll.range(self.split, self.tiles, step):
             start = tile * tile_tokens + source.first
             further_rows = source.groups(tile + step * 2)
@@ -259,5 +259,5 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
         parameters=parameters,
         grid=grid_of_takers if spec.kind.vector else grid,
         num_threads=32 * schedule.warps,
-        schedule=ll.KernelSchedule(blocks_per_sm=schedule.blocks_per_sm),
+        schedule=ll.KernelSchedule(blocks_per_sm=schedule.blocks_per_sm, codebooks=schedule.codebooks),
     )

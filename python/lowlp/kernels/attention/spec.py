@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lowlp.errors import LowlpValueError
+from lowlp.language.kernel_schedule import CODEBOOKS
+
 HEAD_DIMS: Final = (64, 96, 128, 192, 256)
 ACTIVATIONS: Final = ("f16", "bf16")
 GROUP: Final = 16
@@ -68,6 +71,8 @@ STAGGERED_DIM: Final = 128
 """Up to which channels of a head its books take lines of 256 bytes."""
 CLASSES: Final = 4
 """Orders of channels of such rows."""
+VERSIONS: Final = tuple(name for name in CODEBOOKS if name != "auto")
+"""Of VQ-LLM's table IV."""
 
 CACHE_TYPES: Final = {
     kind.name: kind
@@ -165,6 +170,7 @@ class AttentionSchedule:
     values_ahead   and values too
     blocks_per_sm  for how many blocks at once a multiprocessor has registers, and gets parts
     has_values     False: values are left out, and results are zeros; to find out what limits a kernel
+    codebooks      'auto', or a version of VQ-LLM's table IV, for comparisons (`version_schedule`)
     """
 
     warps: int = 4
@@ -173,6 +179,22 @@ class AttentionSchedule:
     values_ahead: bool = False
     blocks_per_sm: int = 2
     has_values: bool = True
+    codebooks: str = "auto"
+
+    @property
+    def has_version(self) -> bool:
+        """Whether books lie in memory one after the other, and where they are kept is up to the version."""
+        return self.codebooks != "auto"
+
+    @property
+    def keeps_books(self) -> bool:
+        """Whether a block takes several sequences of its head."""
+        return self.codebooks in ("auto", "o3", "o4")
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether what is looked up goes through shared memory before products take it."""
+        return self.codebooks in ("gc", "sc", "o1", "o2", "o3")
 
     @property
     def tile(self) -> int:
@@ -180,11 +202,11 @@ class AttentionSchedule:
         return self.warps * self.tokens
 
 
-def takers_of(spec: AttentionSpec, batch: int, blocks: int) -> int:
+def takers_of(spec: AttentionSpec, schedule: AttentionSchedule, batch: int, blocks: int) -> int:
     """How many blocks take the sequences of a head in turn, where so many blocks run at once: a block keeps the
     codebooks of its head."""
     heads = spec.column_blocks * spec.kv_heads
-    return batch if batch * heads <= blocks else max(1, blocks // heads)
+    return batch if batch * heads <= blocks or not schedule.keeps_books else max(1, blocks // heads)
 
 
 def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
@@ -208,3 +230,22 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     if spec.kind.bits == 8 and spec.kind.has_offset:
         return AttentionSchedule(warps=4, tokens=2 * GROUP, blocks_per_sm=3)
     return AttentionSchedule(warps=8, tokens=2 * GROUP)
+
+
+def version_schedule(spec: AttentionSpec, version: str) -> AttentionSchedule:
+    """The schedule of a version of VQ-LLM's table IV, 'gc' to 'o4', of attention over codebooks whose codes are
+    staggered, each with one optimisation more than the one before:
+
+        gc  all entries in global memory           o2  + the most frequent entries in registers
+        sc  all entries in shared memory           o3  + dataflow by books: a block keeps those of its head
+        o1  those that fit, the most frequent      o4  + fusion in registers: entries are operands as they are
+
+    Books lie one after the other, in one copy, and nothing is loaded ahead; ours is what `default_schedule` chooses.
+    Frequencies are not known, so o2 has what o1 has. Four warps leave shared memory for both books and for what goes
+    through it; two blocks of gc share a multiprocessor. Raises `LowlpValueError` for another name, or another cache.
+    """
+    if version not in VERSIONS:
+        raise LowlpValueError(f"version: must be one of {', '.join(VERSIONS)}, got {version!r}")
+    if spec.classes == 1:
+        raise LowlpValueError(f"version: takes codebooks of up to {STAGGERED_DIM} channels, got {spec}")
+    return AttentionSchedule(warps=4, tokens=GROUP, blocks_per_sm=2 if version == "gc" else 1, codebooks=version)

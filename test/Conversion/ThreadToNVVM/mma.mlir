@@ -41,13 +41,41 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // An operand whose registers come from several wide loads, for two products: ptxas would move them for each. Those of an
-    // operand of one product are left alone.
+    // An operand whose registers come from several loads of 16 bytes, for two products: ptxas would move them for each. Those
+    // of an operand of one product are left alone.
     // CHECK-LABEL: llvm.func @gathered
     // CHECK-COUNT-8: llvm.inline_asm asm_dialect = att "fma.rn.bf16x2 $0, $1, $2, $3;"
     // CHECK: nvvm.mma.sync
     // CHECK-NOT: fma.rn
     gpu.func @gathered(%p: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %16 = arith.constant 16 : i64
+      %a = simt.load %s[%0] align 16 : !simt.ptr<shared> -> vector<8xbf16>
+      %b = simt.load %s[%16] align 16 : !simt.ptr<shared> -> vector<8xbf16>
+      %a0 = vector.extract %a[0] : bf16 from vector<8xbf16>
+      %a1 = vector.extract %a[1] : bf16 from vector<8xbf16>
+      %a2 = vector.extract %a[2] : bf16 from vector<8xbf16>
+      %a3 = vector.extract %a[3] : bf16 from vector<8xbf16>
+      %b0 = vector.extract %b[0] : bf16 from vector<8xbf16>
+      %b1 = vector.extract %b[1] : bf16 from vector<8xbf16>
+      %b2 = vector.extract %b[2] : bf16 from vector<8xbf16>
+      %b3 = vector.extract %b[3] : bf16 from vector<8xbf16>
+      %all = vector.from_elements %a0, %a1, %a2, %a3, %b0, %b1, %b2, %b3 : vector<8xbf16>
+      %twice = vector.shuffle %all, %all [0, 1, 4, 5, 2, 3, 6, 7] : vector<8xbf16>, vector<8xbf16>
+      %once = vector.shuffle %all, %all [4, 5, 0, 1, 6, 7, 2, 3] : vector<8xbf16>, vector<8xbf16>
+      %x = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<4xbf16>
+      %c = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      %d = simt.mma %twice, %x, %c : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      %f = simt.mma %twice, %x, %d : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      %g = simt.mma %once, %x, %f : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      simt.store %g, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
+
+    // Of loads of 8 bytes so are all.
+    // CHECK-LABEL: llvm.func @gathered_from_narrow_loads
+    // CHECK-NOT: fma.rn
+    gpu.func @gathered_from_narrow_loads(%p: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %0 = arith.constant 0 : i64
       %8 = arith.constant 8 : i64
       %a = simt.load %s[%0] align 8 : !simt.ptr<shared> -> vector<4xbf16>

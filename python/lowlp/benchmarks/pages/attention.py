@@ -17,11 +17,12 @@ One new token of each sequence, {HEADS} query heads of {HEAD_DIM}, pages of {PAG
 microseconds, and in brackets the longest time that is allowed and the best that is hoped for. Bold is what is missed.
 The second table appends a token of each sequence."""
 _VERSIONS = """\
-Attention over codebooks in the versions of VQ-LLM's table IV, by `lowlp bench --attention --ablation`: microseconds, and
-in brackets what part of the time of GC that is. GC has all entries in global memory, SC all in shared memory, O1 those
-that fit, O2 the most frequent in registers, with O3 a block keeps the codebooks of its head for several sequences, and
-all but O4 exchange what they look up through shared memory. lowlp is `attention_decode`, whose codebooks lie in lines,
-so that lookups meet in no bank. The paper's own best versions take 0.54 of the time of GC on average, on an RTX 4090."""
+Attention over codebooks in the versions of VQ-LLM's table IV, by `lowlp bench --attention --ablation`: microseconds,
+and in brackets what part of the time of GC that is. GC has all entries in global memory, SC all in shared memory, O1
+those that fit, O2 the most frequent in registers, with O3 a block keeps the codebooks of its head for several
+sequences, and all but O4 exchange what they look up through shared memory. lowlp is `attention_decode`, whose codebooks
+lie in lines, so that lookups meet in no bank. The paper's own best versions take 0.54 of the time of GC on average, on
+an RTX 4090."""
 
 
 def summary(measured: Measured, links: Linker) -> Iterator[str]:

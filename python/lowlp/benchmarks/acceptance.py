@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .cases import KINDS, SHAPES, Shape
@@ -107,6 +107,21 @@ def fraction(results: Results, name: str, shape: Shape, m: int) -> Fraction:
     if row is not None and row.us is not None:
         value = Ceilings(results.run_of(row).read_bytes_per_s).bytes_us(kind, shape, m) / row.us
     return Fraction(name, m, value, least_fraction(kind.bits))
+
+
+def speedup_over_best(
+    results: Results, name: str, rivals: Sequence[Timed], m: int, shapes: tuple[Shape, ...] = SHAPES
+) -> float | None:
+    """The geometric mean over the shapes of the least of the rivals' times over ours; None unless all shapes have
+    ours and the first rival's."""
+    ratios = []
+    for shape in shapes:
+        ours = results.time("lowlp", name, shape, m)
+        theirs = [results.time(rival.who, rival.kind, shape, m) for rival in rivals]
+        if ours is None or theirs[0] is None:
+            return None
+        ratios.append(min(us for us in theirs if us is not None) / ours)
+    return geometric_mean(ratios)
 
 
 def speedup(results: Results, name: str, against: Timed, m: int, shapes: tuple[Shape, ...] = SHAPES) -> float | None:

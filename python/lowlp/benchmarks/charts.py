@@ -54,18 +54,30 @@ def bars(
     return picture
 
 
-def curves(title: str, places: Sequence[str], series: Sequence[Series]) -> Picture:
-    """Lines over evenly spaced places; the values on a logarithmic axis."""
+def curves(
+    title: str, places: Sequence[str], series: Sequence[Series], step: float | None = None, rule: float | None = None
+) -> Picture:
+    """Lines over evenly spaced places; the values on a logarithmic axis, or from 0 up with a mark each `step`, and a
+    line across at `rule`."""
     values = [value for one in series for value in one.values if value is not None] or [1.0]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 1e-9)
     picture = _frame(title, series)
+    if step is None:
+        low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 1e-9)
+        marks = [factor * 10.0**power for power in range(low, high) for factor in (1, 2, 5)] + [10.0**high]
 
-    def y_of(value: float) -> float:
-        return _BOTTOM - (math.log10(value) - low) / max(1, high - low) * _HEIGHT
+        def y_of(value: float) -> float:
+            return _BOTTOM - (math.log10(value) - low) / max(1, high - low) * _HEIGHT
+    else:
+        count = math.ceil(max(values) / step - 1e-9)
+        marks = [number * step for number in range(count + 1)]
 
-    for power in range(low, high + 1):
-        for factor in (1, 2, 5) if power < high else (1,):
-            _rule(picture, y_of(factor * 10.0**power), f"{factor * 10.0**power:g}")
+        def y_of(value: float) -> float:
+            return _BOTTOM - value / (count * step) * _HEIGHT
+
+    for mark in marks:
+        _rule(picture, y_of(mark), f"{mark:g}")
+    if rule is not None:
+        picture.add(Line(_LEFT, y_of(rule), _LEFT + _WIDTH, y_of(rule), "#cf222e", 1.0))
     gap = _WIDTH / max(1, len(places))
     for number, place in enumerate(places):
         picture.add(Label(_LEFT + gap * (number + 0.5), _BOTTOM + 14, place))

@@ -9,13 +9,15 @@ from typing import Final
 from lowlp.drawing.picture import Picture
 
 from .ablation import ablation_picture
-from .acceptance import fraction, speedup
+from .acceptance import fraction, speedup, speedup_over_best
 from .cases import KINDS, ROWS, WeightKind
 from .charts import COLORS, Series, bars, curves
+from .peers import NAMES as PEERS
 from .requirements import FRACTION_ROWS, LARGEST, Timed
 from .results import Results
 
 _SPEEDUP_ROWS: Final = (1, 16, 64, 128)
+_BEST_ROWS: Final = (1, 8, 16, 32, 64, 128, 256)
 _CURVES: Final = ("int8", "int4", "int2")
 
 
@@ -36,6 +38,7 @@ def plots(results: Results) -> dict[str, Picture]:
             rule=1.0,
             step=step,
         )
+    found["speedup-over-best"] = _over_best(results)
     series = [
         Series(f"M = {m}", tuple(fraction(results, kind.name, LARGEST, m).value for kind in kinds), color)
         for m, color in zip(FRACTION_ROWS, COLORS, strict=False)
@@ -46,6 +49,19 @@ def plots(results: Results) -> dict[str, Picture]:
     found["time-over-m"] = _times(results)
     found["codebook-versions"] = ablation_picture(results)
     return {name: picture for name, picture in found.items() if picture is not None}
+
+
+def _over_best(results: Results) -> Picture | None:
+    """A line for each width over M, against whichever library was fastest: torch in f16, or any with that type."""
+    names = [f"int{bits}" for bits in (8, 6, 5, 4, 3, 2)]
+    series = []
+    for name, color in zip(names, COLORS, strict=True):
+        rivals = [Timed("torch", "f16"), *(Timed(who, name) for who in PEERS if who != "torch")]
+        values = tuple(speedup_over_best(results, name, rivals, m) for m in _BEST_ROWS)
+        series.append(Series(name, values, color))
+    series = [one for one in series if any(value is not None for value in one.values)]
+    title = "Speed over the fastest alternative at each shape: geometric mean over the shapes"
+    return curves(title, [f"M = {m}" for m in _BEST_ROWS], series, step=0.25, rule=1.0) if series else None
 
 
 def _speedups(results: Results, kinds: Sequence[WeightKind], who: str, m: int) -> tuple[float | None, ...]:

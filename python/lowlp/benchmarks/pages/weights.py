@@ -33,7 +33,7 @@ def summary(measured: Measured, links: Linker) -> Iterator[str]:
     yield _SUMMARY
     yield from report.acceptance_tables(measured.results)
     yield "Cells: " + _counted(report.summary(measured.results), (MET, MISSED, INCOMPLETE, ABSENT))
-    yield links.picture(measured.picture("speedup-over-humming"))
+    yield links.picture(measured.picture("speedup-over-best"))
 
 
 def details(measured: Measured, links: Linker) -> Iterator[str]:
@@ -46,7 +46,7 @@ def details(measured: Measured, links: Linker) -> Iterator[str]:
     yield f"## Fraction of the read bandwidth, N x K = {LARGEST}"
     yield report.fraction_table(results)
     yield "Fractions: " + _counted(report.fraction_summary(results), (MET, MISSED, ABSENT))
-    for name in ("speedup-over-torch", "fraction-of-floor", "time-over-m"):
+    for name in ("speedup-over-humming", "speedup-over-torch", "fraction-of-floor", "time-over-m"):
         yield links.picture(measured.picture(name))
     for who in NAMES:
         if table := report.speedup_table(results, who):

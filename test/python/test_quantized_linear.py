@@ -245,6 +245,8 @@ def test_every_division_of_the_work_adds_the_same_sums(
     [
         ("int4", 128, {"warpgroups": 1, "columns": 24, "steps": 4}),
         ("int1", 64, {"warpgroups": 1, "columns": 32, "row_tiles": 4, "steps": 2}),
+        ("int4", 128, {"warpgroups": 1, "columns": 16, "column_tiles": 4, "steps": 2}),
+        ("int2", 64, {"warpgroups": 1, "columns": 16, "column_tiles": 2, "row_tiles": 2, "steps": 4}),
         ("int8", 256, {"columns": 16, "warps": 2, "row_tiles": 2, "slices": 2, "units": 2}),
     ],
 )
@@ -258,9 +260,11 @@ def test_every_division_scales_groups(
     assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
 
 
-@pytest.mark.parametrize("weight", ["f4e2m1", "f8e4m3"])
-def test_8_bit_floats_are_multiplied_by_warpgroups(weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    schedule = Schedule(stages=3, row_tiles=1, warpgroups=1, columns=40, steps=2)
+@pytest.mark.parametrize(("weight", "columns", "tiles"), [("f4e2m1", 40, 1), ("f8e4m3", 40, 1), ("f8e4m3", 8, 4)])
+def test_8_bit_floats_are_multiplied_by_warpgroups(
+    weight: str, columns: int, tiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = Schedule(stages=3, row_tiles=1, warpgroups=1, columns=columns, column_tiles=tiles, steps=2)
     monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
     random_numbers = np.random.default_rng(6)
     w = random_numbers.standard_normal((96, 512)).astype(np.float32)

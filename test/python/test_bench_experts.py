@@ -20,7 +20,7 @@ RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=
 def test_cases() -> None:
     case = Case(GPT, "gate_up", "mxfp4", 64, "zipf")
     rows = case.rows_of_experts()
-    assert rows.sum() == case.rows == 256 and rows.max() <= 64 and (rows == case.rows_of_experts()).all()
+    assert rows.sum() == case.rows == 256 and rows[0] == rows.max() <= 64 and (rows == case.rows_of_experts()).all()
     assert rows.max() > Case(GPT, "gate_up", "mxfp4", 64, "uniform").rows_of_experts().max()
     # One token has four experts.
     one = Case(GPT, "gate_up", "mxfp4", 1, "uniform")
@@ -33,18 +33,20 @@ def test_cases() -> None:
 
 def test_what_is_measured_and_asked(tmp_path: Path) -> None:
     cases = cases_of((GPT,), ("mxfp4", "int4"), (1, 1024))
-    items = session.items_of(cases, ("torch", "loop"))
-    assert len(items) == 16 + 16 + 4 * 2 and len(set(items)) == len(items)
+    items = session.items_of(cases, ("torch", "humming", "loop"))
+    assert len(items) == 3 * 16 + 4 * 2 and len(set(items)) == len(items)
 
     def measure(who: str, case: Case) -> results.ExpertsRow:
         if case.product == "down":
             raise ValueError("no room")
-        return results.ExpertsRow(who, case, us={results.OURS: 30.0, results.TORCH: 28.0}.get(who, 99.0))
+        return results.ExpertsRow(
+            who, case, us={results.OURS: 30.0, results.TORCH: 28.0, results.HUMMING: 27.0}.get(who, 99.0)
+        )
 
     found = session.run(items, RUN, tmp_path / "r.json", measure, lambda *_: None)
     one, many = cases[0], cases[1]
     assert results.must_us(found, one) == pytest.approx(3 + 1.15 * one.floor_us())
-    assert results.must_us(found, many) == pytest.approx(28 / 0.97)
+    assert results.must_us(found, many) == pytest.approx(27 / 0.97)
     table = results.table(found)
     assert "gpt-oss-120b gate_up mxfp4 | uniform | 1 | **30.0 missed**" in table and "99.0" in table
     saved = json.loads((tmp_path / "r.json").read_text())

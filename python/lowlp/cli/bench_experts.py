@@ -11,6 +11,8 @@ from lowlp_runtime.errors import DeviceError, LowlpValueError
 from .bench_progress import progress_bar
 
 _RESULTS = "benchmarks/results"
+_MOST_AHEAD_S = 300.0
+"""For a peer to compile its kernels."""
 _OTHERS = (
     *("activations", "attention", "codebooks", "ablation", "shapes", "peers_only", "measure_read"),
     *("kernels", "prepare", "limit"),
@@ -19,8 +21,8 @@ _OTHERS = (
 EPILOG = """
 experts (--experts):
   gate and up, and down, of gpt-oss-120b qwen3-30b-a3b deepseek-v3 (--models), in mxfp4 and int4 (--types); --m counts
-  tokens, 1,16,64,256,1024,4096, which choose uniformly and by Zipf's law. Peers: torch, its _grouped_mm of bf16; loop,
-  linear for each expert that has rows.
+  tokens, 1,16,64,256,1024,4096, which choose uniformly and by Zipf's law. Peers: torch, its _grouped_mm of bf16;
+  humming, its grouped product; loop, linear for each expert that has rows.
   lowlp bench --experts --models qwen3-30b-a3b --types int4 --m 1,64 --peers torch,loop --out r.experts-1.json
 """
 
@@ -40,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from lowlp.benchmarks import session as of_all
     from lowlp.benchmarks.attention.measuring import Bench as AttentionBench
     from lowlp.benchmarks.experts import cases, results, session
-    from lowlp.benchmarks.experts.measuring import Bench, compile_ahead
+    from lowlp.benchmarks.experts.measuring import Bench, compile_ahead, compile_humming
+    from lowlp.benchmarks.models.ahead import in_process
     from lowlp.benchmarks.timing import QUICK, Effort
 
     refuse_others(options)
@@ -57,6 +60,9 @@ def run(options: argparse.Namespace) -> int:
     compile_ahead(found, options.jobs)
     effort = QUICK if options.quick else Effort()
     of_run = replace(of_all.run_of_this_machine(), empty_us=AttentionBench(effort).empty_us())
+    if "humming" in peers:
+        with progress_bar("bench") as show:
+            of_run.notes.extend(in_process("humming", compile_humming, (found,), _MOST_AHEAD_S, show))
     out = Path(options.out or f"{_RESULTS}/experts.json")
     items = session.items_of(found, peers)
     with progress_bar("bench") as show:

@@ -80,7 +80,7 @@ class Case:
         return LinearSpec(n=n, k=k, codec=self.codec, aligned=True, experts=self.of.experts, dependent_launch=True)
 
     def rows_of_experts(self) -> NDArray[np.int64]:
-        """How many rows each expert has; each token has `top` experts, none of them twice."""
+        """How many rows each expert has, the first the most; each token has `top` experts, none of them twice."""
         rng = np.random.default_rng(self.tokens)
         experts, weights = self.of.experts, np.ones(self.of.experts)
         if self.routing == "zipf":
@@ -88,7 +88,10 @@ class Case:
         # The largest of logarithms with Gumbel's noise are draws without putting back.
         noise = rng.gumbel(size=(self.tokens, experts)) + np.log(weights)
         chosen = np.argpartition(-noise, self.of.top - 1, axis=1)[:, : self.of.top]
-        return np.bincount(chosen.ravel(), minlength=experts)
+        counts = np.bincount(chosen.ravel(), minlength=experts)
+        fullest = int(counts.argmax())
+        counts[[0, fullest]] = counts[[fullest, 0]]
+        return counts
 
     def floor_us(self) -> float:
         """Microseconds to read the weights of the experts that have rows."""

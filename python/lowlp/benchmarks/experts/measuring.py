@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from lowlp.benchmarks.checking import OUR_TOLERANCE, PEER_TOLERANCE
 from lowlp.benchmarks.results import rounded
 from lowlp.benchmarks.timing import Effort, time_call
+from lowlp.benchmarks.worker import first_line
 from lowlp.kernels.linear.experts_choosing import schedule_for_experts
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.ops.grouped_linear import grouped_linear
@@ -23,7 +25,7 @@ from lowlp.weights.resident import ResidentTensor
 from lowlp.weights.stored_arrays import header_of
 
 from .cases import Case
-from .results import LOOP, OURS, TORCH, ExpertsRow
+from .results import HUMMING, LOOP, OURS, TORCH, ExpertsRow
 
 
 def compile_ahead(cases: Iterable[Case], jobs: int) -> None:
@@ -37,6 +39,19 @@ def compile_ahead(cases: Iterable[Case], jobs: int) -> None:
 
 def _compile(form: tuple[Any, Any, str]) -> None:
     gpu_kernel(*form)
+
+
+def compile_humming(connection: Any, cases: Sequence[Case]) -> None:
+    """For `in_process`: has humming compile what these cases launch."""
+    try:
+        from lowlp.benchmarks.peers.humming_experts import compile_ahead
+
+        for step in compile_ahead(cases, os.cpu_count() or 1):
+            connection.send(step)
+    except Exception as error:  # the run goes on without
+        connection.send(f"{type(error).__name__}: {first_line(str(error))}")
+        return
+    connection.send(None)
 
 
 class Bench:
@@ -53,8 +68,9 @@ class Bench:
     def measure(self, who: str, case: Case) -> ExpertsRow:
         """Checks and times one. Raises whatever goes wrong."""
         with self._torch.no_grad():
-            call, error = {OURS: self._ours, TORCH: self._theirs, LOOP: self._loop}[who](case)
-            tolerance = PEER_TOLERANCE if who == TORCH else OUR_TOLERANCE
+            make = {OURS: self._ours, TORCH: self._theirs, HUMMING: self._humming, LOOP: self._loop}[who]
+            call, error = make(case)
+            tolerance = PEER_TOLERANCE if who in (TORCH, HUMMING) else OUR_TOLERANCE
             if not error <= tolerance:
                 problem = f"relative error {error} against float64, more than {tolerance}"
                 return ExpertsRow(who, case, error=rounded(error, 3), problem=problem)
@@ -68,13 +84,12 @@ class Bench:
             error=rounded(error, 3),
         )
 
-    def _rows(self, case: Case, dtype: Any) -> tuple[Any, Any, int, slice]:
-        """x, its offsets, the expert with most rows, and which these are."""
+    def _rows(self, case: Case, dtype: Any) -> tuple[Any, Any, slice]:
+        """x, its offsets, and the rows of the first expert, which has the most."""
         counts = case.rows_of_experts()
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         x = self._torch.randn(case.rows, case.of.shape(case.product)[1], device="cuda").to(dtype)
-        expert = int(counts.argmax())
-        return x, self._torch.from_numpy(starts).cuda(), expert, slice(int(starts[expert]), int(starts[expert + 1]))
+        return x, self._torch.from_numpy(starts).cuda(), slice(0, int(starts[1]))
 
     def _keep(self, key: object, make: Callable[[], Any]) -> Any:
         if self._kept[0] != key:
@@ -83,8 +98,9 @@ class Bench:
             self._kept = (key, make())
         return self._kept[1]
 
-    def _weights(self, case: Case) -> tuple[QuantizedTensor, Any, Any, str]:
-        """Random codes, whose words lie on the GPU alone; these words, the scales, and the header of one expert."""
+    def _weights(self, case: Case) -> tuple[QuantizedTensor, Any, Any, str, Any]:
+        """Random codes, whose words lie on the GPU alone; these words, the scales, the header of one expert, and what
+        the weights of the first mean."""
         torch, spec, codec = self._torch, case.spec, case.codec
         rng = np.random.default_rng(0)
         shape = (spec.experts, spec.n, spec.k)
@@ -96,28 +112,28 @@ class Bench:
         else:
             scales = (rng.random(groups, dtype=np.float32) / 64 + 1 / 128).astype(SCALE_DTYPES[codec.scale])
         headers = [header_of(codec, extents, "f16", str(codec.code), False) for extents in (shape, shape[1:])]
-        return ResidentTensor.of_tensor(words, {"scales": scales}, headers[0]), words, scales, headers[1]
+        meaning = torch.from_numpy(self._one(words, scales, headers[1], 0).dequantize()).cuda()
+        return ResidentTensor.of_tensor(words, {"scales": scales}, headers[0]), words, scales, headers[1], meaning
 
     def _one(self, words: Any, scales: Any, header: str, expert: int) -> QuantizedTensor:
         return ResidentTensor.of_tensor(words[expert], {"scales": scales[expert]}, header)
 
-    def _error(self, y: Any, x: Any, weights: QuantizedTensor) -> float:
-        w = self._torch.from_numpy(weights.dequantize()).cuda().double()
-        want = x.double() @ w.T
+    def _error(self, y: Any, x: Any, weights: Any) -> float:
+        """Of the rows of the first expert, whose weights are given in any float type."""
+        want = x.double() @ weights.double().T
         return float((y.double() - want).norm() / want.norm())
 
     def _ours(self, case: Case) -> tuple[Callable[[], object], float]:
         key = (OURS, case.model, case.product, case.kind)
-        qw, words, scales, header = self._keep(key, lambda: self._weights(case))
-        x, offsets, expert, rows = self._rows(case, self._torch.float16)
-        y = grouped_linear(x, qw, offsets)
-        error = self._error(y[rows], x[rows], self._one(words, scales, header, expert))
+        qw, *_, meaning = self._keep(key, lambda: self._weights(case))
+        x, offsets, rows = self._rows(case, self._torch.float16)
+        error = self._error(grouped_linear(x, qw, offsets)[rows], x[rows], meaning)
         return lambda: grouped_linear(x, qw, offsets), error
 
     def _loop(self, case: Case) -> tuple[Callable[[], object], float]:
         key = (OURS, case.model, case.product, case.kind)
-        _, words, scales, header = self._keep(key, lambda: self._weights(case))
-        x, _, expert, rows = self._rows(case, self._torch.float16)
+        _, words, scales, header, meaning = self._keep(key, lambda: self._weights(case))
+        x, _, rows = self._rows(case, self._torch.float16)
         counts, parts, begin = case.rows_of_experts(), [], 0
         for number, count in enumerate(counts.tolist()):
             if count:
@@ -127,17 +143,24 @@ class Bench:
         def call() -> list[Any]:
             return [linear(part, weights) for part, weights in parts]
 
-        at = int((counts[:expert] > 0).sum())
-        return call, self._error(call()[at], x[rows], parts[at][1])
+        return call, self._error(call()[0], x[rows], meaning)
+
+    def _humming(self, case: Case) -> tuple[Callable[[], object], float]:
+        from lowlp.benchmarks.peers.humming_experts import HummingExperts
+
+        key = (HUMMING, case.model, case.product, case.kind)
+        weights = self._keep(key, lambda: HummingExperts(case).lay_down())
+        x, offsets, rows = self._rows(case, self._torch.float16)
+        call = weights.call(case, x, offsets)
+        return call, self._error(call()[rows], x[rows], weights.meaning[0])
 
     def _theirs(self, case: Case) -> tuple[Callable[[], object], float]:
         torch, (n, k) = self._torch, case.of.shape(case.product)
         key = (TORCH, case.model, case.product)
         w = self._keep(key, lambda: torch.randn(case.of.experts, n, k, device="cuda", dtype=torch.bfloat16))
-        x, offsets, expert, rows = self._rows(case, torch.bfloat16)
+        x, offsets, rows = self._rows(case, torch.bfloat16)
 
         def call() -> Any:
             return torch._grouped_mm(x, w.transpose(-2, -1), offs=offsets[1:])
 
-        want = x[rows].double() @ w[expert].double().T
-        return call, float((call()[rows].double() - want).norm() / want.norm())
+        return call, self._error(call()[rows], x[rows], w[0])

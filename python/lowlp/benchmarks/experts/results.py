@@ -22,20 +22,21 @@ FORMAT: Final = "lowlp experts 1"
 OURS: Final = "lowlp"
 LOOP: Final = "loop of linear"
 TORCH: Final = "torch bf16"
+HUMMING: Final = "humming"
 OVER_FLOOR: Final = 1.15
 """Of the floor, beside an empty kernel, that decoding may take."""
 MOST_DECODED: Final = 64
 MOST_FASTER: Final = 256
 FACTORS: Final = (1.1, 0.97)
-"""Over bf16, up to `MOST_FASTER` tokens and beyond."""
+"""Over bf16 and over humming, up to `MOST_FASTER` tokens and beyond."""
 
 
 @dataclass(frozen=True)
 class ExpertsRow:
     """One time.
 
-    who      `OURS`, `TORCH` (`torch._grouped_mm`) or `LOOP` (`lowlp.linear` for each expert that has rows, which the
-             host knows)
+    who      `OURS`, `TORCH` (`torch._grouped_mm`), `HUMMING` (its grouped product) or `LOOP` (`lowlp.linear` for each
+             expert that has rows, which the host knows)
     us       median of device time with cold caches, in microseconds; None where `problem` says why
     error    relative Frobenius error of the expert with most rows against float64
     problem  what went wrong, or ''
@@ -91,9 +92,10 @@ def must_us(results: ExpertsResults, case: Case) -> float | None:
     limits = []
     if case.tokens <= MOST_DECODED and results.run.empty_us is not None:
         limits.append(results.run.empty_us + OVER_FLOOR * case.floor_us())
-    theirs = results.us(TORCH, case)
-    if theirs is not None:
-        limits.append(theirs / FACTORS[case.tokens > MOST_FASTER])
+    for who in (TORCH, HUMMING):
+        theirs = results.us(who, case)
+        if theirs is not None:
+            limits.append(theirs / FACTORS[case.tokens > MOST_FASTER])
     return min(limits, default=None)
 
 
@@ -107,11 +109,11 @@ def table(results: ExpertsResults) -> str:
         is_missed = row.us is not None and must is not None and row.us > must
         floor = case.floor_us()
         times = floor and row.us and f"{row.us / floor:.2f}"
-        others = [_us(results.us(who, case)) for who in (TORCH, LOOP)]
+        others = [_us(results.us(who, case)) for who in (TORCH, HUMMING, LOOP)]
         ours = f"**{_us(row.us)} missed**" if is_missed else _us(row.us)
         what = f"{case.model} {case.product} {case.kind}"
         rows.append([what, case.routing, str(case.tokens), ours, _us(must), _us(floor), str(times or ""), *others])
-    head = ["what:", "routing:", "tokens", "us", "asked", "floor", "of the floor", TORCH, LOOP]
+    head = ["what:", "routing:", "tokens", "us", "asked", "floor", "of the floor", TORCH, HUMMING, LOOP]
     return markdown(head, rows) if rows else ""
 
 

@@ -10,9 +10,9 @@ from lowlp.benchmarks.results import Run
 from lowlp.benchmarks.worker import deadline_after
 
 from .cases import Case
-from .results import LOOP, OURS, TORCH, ExpertsResults, ExpertsRow
+from .results import HUMMING, LOOP, OURS, TORCH, ExpertsResults, ExpertsRow
 
-PEERS: Final = {"torch": TORCH, "loop": LOOP}
+PEERS: Final = {"torch": TORCH, "humming": HUMMING, "loop": LOOP}
 Item = tuple[str, Case]
 
 
@@ -23,8 +23,10 @@ def items_of(cases: list[Case], peers: tuple[str, ...]) -> list[Item]:
     for place, case in enumerate(cases):
         items.append((OURS, case))
         items += [(LOOP, case)] if "loop" in peers else []
-        weights = (case.model, case.product)
         following = cases[place + 1] if place + 1 < len(cases) else None
+        if "humming" in peers and (following is None or not _is_alike(following, case)):
+            items += [(HUMMING, other) for other in cases if _is_alike(other, case)]
+        weights = (case.model, case.product)
         is_last = following is None or (following.model, following.product) != weights
         if is_last and "torch" in peers and weights not in seen:
             seen.add(weights)
@@ -33,7 +35,7 @@ def items_of(cases: list[Case], peers: tuple[str, ...]) -> list[Item]:
 
 
 def _is_alike(case: Case, other: Case) -> bool:
-    """Whether it has the same weights but for their kind, of which torch has one."""
+    """Whether it has the same weights."""
     return (case.model, case.product, case.kind) == (other.model, other.product, other.kind)
 
 

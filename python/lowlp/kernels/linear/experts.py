@@ -23,6 +23,8 @@ from .schedule import Schedule
 from .spec import LinearSpec
 
 _LANES = 32
+_WAYS = {32: (4, 8), 64: (8, 8), 128: (4, 4, 8), 256: (4, 8, 8), 512: (8, 8, 8)}
+"""Into how many parts experts are cut, again and again, until one is left: by the size of tables."""
 
 
 class ExpertTile(NamedTuple):
@@ -103,15 +105,8 @@ class ExpertWork:
         """Where a tile lies."""
         number, spec = small(number), self.spec
         columns_before = number // self.tiles_of_rows
-        expert: Any = 0
-        step = self.size // 2
-        while step:
-            # On by one step where tiles of columns end before.
-            end = self._of(self.ends, expert + (step - 1))
-            expert = expert + ll.minimum(ll.maximum(columns_before + 1 - end, 0), 1) * step
-            step //= 2
         # So that it is known how far apart are what two copies bring, which may then be one.
-        expert = small(expert)
+        expert = small(self._expert_of(columns_before))
         return ExpertTile(
             row=number % self.tiles_of_rows * self.rows,
             column=self._of(self.firsts, expert) + columns_before * self.columns,
@@ -119,6 +114,20 @@ class ExpertWork:
             weights=expert * spec.n,
             packed=expert * spec.packed_rows,
         )
+
+    def _expert_of(self, columns_before: ll.Scalar) -> Any:
+        """The first expert that does not end within so many tiles of columns: by loads of several ends at a time, of
+        which each hides the others' latency."""
+        expert: Any = 0
+        step = self.size
+        for ways in _WAYS[self.size]:
+            step //= ways
+            passed: Any = 0
+            for way in range(1, ways):
+                end = self._of(self.ends, expert + (way * step - 1))
+                passed = passed + ll.minimum(ll.maximum(columns_before + 1 - end, 0), 1)
+            expert = expert + passed * step
+        return expert
 
     def _of(self, kept: ll.SharedTile, expert: Any) -> ll.Scalar:
         return ll.load_scalar(kept, offsets=[0, expert], in_bounds=True)

@@ -26,7 +26,7 @@ from lowlp.checkpoints.tensor_files import TensorFiles
 from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
-from lowlp.weights.parts import Part, part_of_arrays, pieces
+from lowlp.weights.parts import Part, part_of_arrays, pieces, without_permutation
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
 from lowlp_runtime.errors import LowlpError
@@ -64,17 +64,22 @@ class PackedParts:
 
     def part(self, part: Part) -> QuantizedTensor:
         """Some rows and columns: nothing else is read. Raises as `part_of_arrays`."""
-        return part_of_arrays(self._array, self._header, part)
+        return part_of_arrays(self.stored, self._header, part)
 
     def part_bytes(self, part: Part) -> int:
         """Bytes that are read for a part."""
         found = 0
         for name in self._tensors:
-            array = self._array(name)
+            array = self.stored(name)
             found += sum(array[index].nbytes for index in pieces(name, array.shape, self._header, part)[0])
         return found
 
-    def _array(self, part: str) -> AnyArray:
+    def without_permutation(self) -> PackedParts:
+        """The same words, for columns in the order in which they are packed."""
+        tensors = {part: name for part, name in self._tensors.items() if part != "permutation"}
+        return PackedParts(self._files, tensors, without_permutation(self._header))
+
+    def stored(self, part: str) -> AnyArray:
         """A stored array, where the file is mapped."""
         if part not in self._tensors:
             raise CheckpointError(f"{part}: is missing, and the header names it")

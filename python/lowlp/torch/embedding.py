@@ -32,6 +32,9 @@ class Embedding(QuantizedModule):
     gradients.
     """
 
+    rows_of_whole: tuple[int, int, int] | None = None
+    """Of some rows of a vocabulary: the first, the one after the last, and how many there are in all."""
+
     def __init__(
         self,
         num_embeddings: int,
@@ -102,10 +105,18 @@ class Embedding(QuantizedModule):
         return found
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """[*ids.shape, embedding_dim] of ids in 0..num_embeddings-1."""
+        """[*ids.shape, embedding_dim] of ids in 0..num_embeddings-1. Of a module with some rows of a vocabulary
+        (`lowlp.torch.parallel`) ids are those of the whole, and rows that others have are zeros."""
         dtype = self._buffers["_like"].dtype
         look_up = operators.looked_up if is_plain_call(ids) else operators.embedding
-        return look_up(ids, self._tensors(), self._stored_header, dtype)
+        if self.rows_of_whole is None:
+            return look_up(ids, self._tensors(), self._stored_header, dtype)
+        first, last, count = self.rows_of_whole
+        is_here, is_wrong = (ids >= first) & (ids < last), (ids < 0) | (ids >= count)
+        # Ids that there are not stay so.
+        own = torch.where(is_here, ids - first, is_wrong * (last - first))
+        found = look_up(own, self._tensors(), self._stored_header, dtype)
+        return found.masked_fill(~(is_here | is_wrong).unsqueeze(-1), 0)
 
     def extra_repr(self) -> str:
         extents = f"{self.num_embeddings}, {self.embedding_dim}"

@@ -41,6 +41,9 @@ class Linear(QuantizedModule):
     module as one operator; capture a graph after `lowlp.torch.warm_up`.
     """
 
+    sums_dtype: str = ""
+    """The type of y where it is not that of x: 'f32' for sums that ranks add up (`lowlp.torch.parallel`)."""
+
     def __init__(
         self,
         in_features: int,
@@ -170,7 +173,9 @@ class Linear(QuantizedModule):
         bias = self._parameters["bias"]
         if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
             return self._by_operator(x)
-        return product(x, self._tensors(), bias, self._stored_header, self.epilogue or "", "", *self._options)
+        return product(
+            x, self._tensors(), bias, self._stored_header, self.epilogue or "", self.sums_dtype, *self._options
+        )
 
     def _by_operator(self, x: torch.Tensor) -> torch.Tensor:
         refuse_tangent(x=x, bias=self.bias)
@@ -178,11 +183,11 @@ class Linear(QuantizedModule):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         bias, header, epilogue = self.bias, self._stored_header, self.epilogue or ""
         if not (torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad))):
-            return operators.linear(x, self._tensors(), bias, header, epilogue, "", *self._options)
+            return operators.linear(x, self._tensors(), bias, header, epilogue, self.sums_dtype, *self._options)
         # With a gradient the epilogue is PyTorch's.
-        out = "f32" if epilogue else ""
+        out = "f32" if epilogue else self.sums_dtype
         y = operators.linear(x, self._tensors(), bias, header, "", out, *self._options)
-        return EPILOGUES[epilogue](y).to(x.dtype)
+        return EPILOGUES[epilogue](y).to(x.dtype) if epilogue else y
 
     def extra_repr(self) -> str:
         options = {

@@ -11,6 +11,7 @@ import torch
 from torch.autograd import forward_ad
 
 from lowlp.numeric.codec import Codec
+from lowlp.weights.parts import Part
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
 from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
@@ -34,8 +35,18 @@ class QuantizedModule(torch.nn.Module):  # type: ignore[misc]
     module has.
     """
 
+    part_of: tuple[str, Part] | None = None
+    """Of a module that has a part of its weights (`lowlp.torch.parallel`): the header of the whole, and which part."""
+
     def __init__(self, tensors: Mapping[str, torch.Tensor], header: str) -> None:
         super().__init__()
+        self._names: tuple[str, ...] = ()
+        self._set_weights(tensors, header)
+
+    def _set_weights(self, tensors: Mapping[str, torch.Tensor], header: str) -> None:
+        """Puts other weights in the place of those that the module has."""
+        for name in self._names:
+            del self._buffers[name]
         self._stored_header = header
         self._names = tuple(tensor_types(header))
         for name in self._names:
@@ -142,11 +153,14 @@ class QuantizedModule(torch.nn.Module):  # type: ignore[misc]
             stored_types(text)
         except (LowlpValueError, LowlpTypeError) as error:
             return str(error)
-        mine, theirs = self._fields, json.loads(text)
-        differ = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
-        return "; ".join(
-            f"the module's {name} is {mine.get(name)!r}, and that of the state {theirs.get(name)!r}" for name in differ
-        )
+        return header_difference(self._stored_header, text, "that of the state")
+
+
+def header_difference(header: str, other: str, whose: str) -> str:
+    """In which fields another header differs from a module's; '' where in none."""
+    mine, theirs = json.loads(header), json.loads(other)
+    differ = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
+    return "; ".join(f"the module's {name} is {mine.get(name)!r}, and {whose} {theirs.get(name)!r}" for name in differ)
 
 
 def is_plain_call(x: torch.Tensor) -> bool:

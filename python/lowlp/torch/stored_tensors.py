@@ -96,7 +96,8 @@ def _as_tensor(array: AnyArray, kind: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(memory).view(kind).reshape(array.shape)
 
 
-def _as_array(tensor: torch.Tensor, name: str) -> AnyArray:
+def host_array(tensor: torch.Tensor, name: str) -> AnyArray:
+    """A stored tensor as the array that it is, in the same memory where that is the host's."""
     # An alias: the array must not keep the tensor itself alive, for which it is kept.
     host = tensor.detach().cpu()
     if host.dtype == torch.bfloat16:
@@ -160,7 +161,7 @@ def _weights(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
             "load_state_dict(state, assign=True) for example"
         )
     if words.device.type == "cpu":
-        arrays = {name: _as_array(tensor, name) for name, tensor in zip(names, tensors, strict=True)}
+        arrays = {name: host_array(tensor, name) for name, tensor in zip(names, tensors, strict=True)}
         return QuantizedTensor.from_arrays(arrays, header)
-    others = {name: _as_array(tensor, name) for name, tensor in zip(names[1:], tensors[1:], strict=True)}
+    others = {name: host_array(tensor, name) for name, tensor in zip(names[1:], tensors[1:], strict=True)}
     return ResidentTensor.of_tensor(words.detach(), others, header)

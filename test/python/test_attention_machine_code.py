@@ -52,6 +52,11 @@ def test_a_lookup_is_one_prmt_and_one_load(kind: str, group: int) -> None:
     assert passes == ([2.0, 1.0] if kind == "cq-4" else [1.0, 1.0])
 
 
+def test_queries_in_the_order_of_codebooks_fit_the_registers() -> None:
+    spec = AttentionSpec("f16", "cq-4", 128, 8, 64, 4, ordered=True)
+    assert lowlp.compile(attention_kernel(spec, default_schedule(spec)), "sm_90a").spilled_bytes == 0
+
+
 @pytest.mark.parametrize("kind", ["cq-4", "cq-2"])
 def test_books_of_appended_tokens_are_read_once(kind: str) -> None:
     kernel = lowlp.compile(append_kernel(AppendSpec("f16", kind, 128, 8, 64)), "sm_90a")

@@ -30,6 +30,8 @@ from .stagger import KEY_LANES, class_of, near
 _LOG2_E = math.log2(math.e)
 _LEAST_SCALE = 2.0**-24
 _LANES = 32
+_TILE = 8
+"""Columns of a matrix instruction."""
 
 
 class Source:
@@ -85,12 +87,28 @@ class Source:
             factor = ll.convert_layout(power, block.scores.scores.reduce([0], keep_dims=True))
         return paired_queries(spec, self.keys, queries), factor
 
-    def load_ordered_queries(self, rows: Any, of_token: Any) -> ll.Tile:
+    @ll.inline
+    def load_ordered_queries(self, rows, of_token):  # type: ignore[no-untyped-def]
         """Queries [columns, channels], with channels in the order of the codebooks, and in that of each column's
-        class."""
-        block, spec, held = self.block, self.spec, self.keys.channels
+        class. Of several tiles of columns one is loaded at a time: places and channels of all would be more than a
+        thread has registers for."""
+        columns = self.block.spec.columns
+        if columns <= _TILE:
+            return self.load_ordered_tile(self.keys, 0, rows, of_token)
+        one = KeyLayouts(self.spec, self.block.schedule, _TILE)
+        room = ll.alloc_shared(self.spec.activation, [columns, self.spec.head_dim])
+        for tile in ll.range(columns // _TILE):
+            first = small(tile) * _TILE
+            ll.store_shared(self.load_ordered_tile(one, first, rows, of_token), room, offsets=[first, 0])
+        ll.synchronize()
+        return ll.load_shared(room, offsets=[0, 0], layout=self.keys.queries, in_bounds=True)
+
+    def load_ordered_tile(self, layouts: KeyLayouts, first: Any, rows: Any, of_token: Any) -> ll.Tile:
+        """The same of columns from `first` on."""
+        block, spec, held = self.block, self.spec, layouts.channels
         number = ll.iota(0, layout=held, dtype="int32")
         column, channel = number // spec.head_dim, number % spec.head_dim
+        column = column + ll.full(first, "int32", layout=held)
         if block.spec.classes > 1 and not self.recent:
             vector = spec.kind.vector
             exchanged = column % block.spec.classes & (near(spec.kind, spec.head_dim, KEY_LANES) - 1)
@@ -99,7 +117,7 @@ class Source:
         view = ll.view_global(block.operands["q"], shape=[rows * spec.head_dim, 1])
         offsets = [block.first_row(of_token) * spec.head_dim, 0]
         queries = ll.gather_global(view, place, dim=0, offsets=offsets, layout=held)
-        return ll.view(queries, dtype=queries.dtype.name, layout=self.keys.queries)
+        return ll.view(queries, dtype=queries.dtype.name, layout=layouts.queries)
 
     def load_exchanged_queries(self, rows: Any, of_token: Any) -> ll.Tile:
         """Queries [columns, channels], each column with its channels in the order of its class."""

@@ -217,7 +217,7 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
         if spec.classes == 1:
             return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
         # Registers, too, for codes of the next tile.
-        ahead = spec.columns == 8 or (spec.queries == 1 and not spec.ordered)
+        ahead = spec.columns == 8 or spec.queries == 1
         tokens = 2 * GROUP if spec.columns == 8 and not spec.recent else GROUP
         return AttentionSchedule(warps=8, tokens=tokens, keys_ahead=ahead, values_ahead=ahead, blocks_per_sm=1)
     if spec.columns > 8 or spec.head_dim > 128:

@@ -305,3 +305,42 @@ def test_many_rows_with_integer_scales_go_by_warpgroups() -> None:
         kernel = lowlp.compile_linear(**many, m=(256, 256))
         assert re.search(r"wgmma.mma_async.sync.aligned.m64n\d+k32.s32.s8.s8", kernel.ptx)
         assert kernel.spilled_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("weight", "activation", "group_size", "rows", "family"),
+    [
+        ("int2", "int2", -1, (1, 4096), "b1"),
+        ("int4", "int4", -1, (1, 4096), "s8"),
+        ("int3", "int3", -1, (1, 16), "b1"),
+        ("int3", "int3", -1, 4096, "s8"),
+        ("int1", "int2", 64, 4096, "s8"),
+        ("f4e2m1", "f8e4m3", -1, 1, "e4m3"),
+    ],
+)
+def test_rows_choose_the_family_of_weights(
+    weight: str, activation: str, group_size: int, rows: int | tuple[int, int], family: str
+) -> None:
+    w = np.random.default_rng(3).standard_normal((16, 256)).astype(np.float32)
+    qw = lowlp.quantize(w, weight, group_size, activation=activation, rows=rows)
+    plain = lowlp.quantize(w, weight, group_size)
+    assert qw.family == family and qw.pack_for("f16").family == "f16"
+    np.testing.assert_array_equal(qw.dequantize(), plain.dequantize())
+    assert plain.pack_for(activation, rows).family == family
+
+
+@pytest.mark.parametrize(
+    ("activation", "rows", "message"),
+    [
+        ("s8", 4, "rows: choose among .* such as activation='int4', got activation='s8'"),
+        ("f16", 4, "rows: choose among"),
+        ("int4", 0, "rows: must be 1 or more, the fewest before the most, got 0"),
+        ("int4", (9, 2), r"rows: must be 1 or more, the fewest before the most, got \(9, 2\)"),
+        ("int4", 2.0, r"rows: expected an int or a tuple of two, .*, got 2.0"),
+        (None, 2, r"activation: expected the name of a family"),
+    ],
+)
+def test_rows_that_choose_nothing_are_refused(activation: Any, rows: Any, message: str) -> None:
+    qw = weights("int4", 16, 64)
+    with pytest.raises(LowlpError, match=message):
+        qw.pack_for(activation, rows)

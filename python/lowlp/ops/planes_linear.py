@@ -52,7 +52,7 @@ def planes_linear(
     """y [..., N] of x [..., K], as `lowlp.linear` has it.
 
     x         with a scale for each row; numpy's, or tensors on a GPU
-    qw        weights [N, K] for which `paths.obstacle_of_planes` finds nothing
+    qw        weights [N, K] for which `obstacle_of_planes` finds nothing
     bias      [N], residual [..., N]: in the library and on the device of x; None
     epilogue  one of `planes.EPILOGUES`
     out       'f16', 'bf16', 'f32', or 's32' for the exact sums

@@ -40,6 +40,7 @@ from lowlp.weights.codebooks import (
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
 from lowlp.weights.dequantize import values_at, values_of_rows
 from lowlp.weights.families import family_for, family_named
+from lowlp.weights.family_choice import family_for_rows
 from lowlp.weights.given_meaning import books_alone, form_and_meaning
 from lowlp.weights.group_arrays import read_only
 from lowlp.weights.held_weights import HeldWeights
@@ -350,10 +351,17 @@ class QuantizedTensor(HeldWeights):
             return values_of_rows(self._form, self._words, self._meaning, found)
         return values_at(self._form, self._words, self._meaning, found)
 
-    def pack_for(self, activation: object) -> QuantizedTensor:
+    def pack_for(self, activation: object, rows: int | tuple[int, int] | None = None) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like
-        shared; this tensor where it is of that family. Raises as `QuantizedTensor` for `activation`."""
-        family = family_for(self._form.code, family_named(activation))
+        shared; this tensor where it is of that family.
+
+        rows  of activations, or the fewest and the most: by them planes of single bits are chosen for integers where
+              they are faster than bytes
+
+        Raises as `QuantizedTensor` for `activation`, and `LowlpTypeError` and `LowlpValueError` for `rows`.
+        """
+        wanted = activation if rows is None else family_for_rows(self.codec, self.shape[-1], activation, rows)
+        family = family_for(self._form.code, family_named(wanted))
         if family == self.family:
             return self
         form = replace(self._form, family=family)

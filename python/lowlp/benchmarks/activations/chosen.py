@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowlp.benchmarks.cases import Shape
-from lowlp.kernels.linear.path_rates import LEAST_GAIN, gain_of_planes
+from lowlp.weights.family_choice import LEAST_GAIN, gain_of_planes
 
 from .cases import ActivationKind
 

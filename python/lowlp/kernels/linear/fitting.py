@@ -186,8 +186,8 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         on_accumulators = schedule.scales_on == "accumulators"
         accumulators = schedule.row_tiles * schedule.columns_of_block // 2
         if takes_tiles_in_turn(spec, schedule):
-            # The sums of a tile of columns, and of the one before.
-            accumulators += schedule.row_tiles * schedule.columns
+            # The sums of a tile of columns, and of the one before; of several groups the assembler has all at once.
+            accumulators += schedule.row_tiles * schedule.columns * max(1, schedule.stage_k // spec.group_size)
         elif on_accumulators:
             # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
             # two, where they are many.

@@ -17,17 +17,15 @@ from lowlp.compiler.targets import target
 from lowlp.errors import LowlpValueError
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import DType
+from lowlp.weights.family_choice import LEAST_GAIN, gain_of_planes, obstacle_of_planes
 
 from .activations import FLOATS, INTEGERS, check_bytes
-from .path_rates import LEAST_GAIN, gain_of_planes
 
 PATHS: Final = ("planes", "s8", "fp8", "f16")
 FAMILIES_OF_PATHS: Final = {"planes": "b1", "s8": "s8", "fp8": "e4m3"}
 """Path -> the family of packed weights that it takes; 'f16' takes that of the halves."""
 
 _OF_FLOATS: Final = "mma.sync.m16n8k32 e4m3, e5m2"
-_MOST_PLANES: Final = 8
-_PLANE_SCALES: Final = ("f16", "bf16", "f32")
 _LEAST_GROUP: Final = 1024
 """Weights of a row that share a scale where planes are worth it: each group takes their sums apart."""
 
@@ -64,20 +62,6 @@ def obstacle(path: str, codec: Codec, k: int, activation: str) -> str:
         check_bytes(codec, activation, "qw")
     except LowlpValueError as error:
         return str(error).removeprefix("qw: ")
-    return ""
-
-
-def obstacle_of_planes(codec: Codec, k: int) -> str:
-    """Why products of planes do not take these weights; '' where they do."""
-    code = codec.code
-    if not isinstance(code, DType) or code.is_float or code.bits > _MOST_PLANES:
-        return f"planes are of integer and bipolar codes of 1 to {_MOST_PLANES} bits, and these are {code}"
-    if isinstance(codec.group, int) and codec.group < k:
-        return f"planes take one scale for each row, and these have groups of {codec.group}"
-    if codec.offsets or codec.scale2 or codec.super_scale or codec.scale not in _PLANE_SCALES:
-        return f"planes take scales of {', '.join(_PLANE_SCALES)} and no others beside them, got '{codec}'"
-    if codec.zeros and not codec.zeros.removeprefix("u").startswith("int"):
-        return f"planes take zero points that are integers, got {codec.zeros}"
     return ""
 
 

@@ -100,6 +100,7 @@ def quantize(
     book_per: BookPer = "tensor",
     importance: object = None,
     seed: int = 0,
+    rows: int | tuple[int, int] | None = None,
 ) -> QuantizedTensor:
     """Quantises weights, each group of a row by itself, to nearest with ties to even; or vectors of them by codebooks.
 
@@ -123,6 +124,8 @@ def quantize(
                  factors, with 1 tried before them. Takes as many times as long as there are factors.
     activation   the family: for activations of which type the codes are packed, as `QuantizedTensor` has it; None:
                  'f16'
+    rows         with the type of quantised activations, how many rows of them there are, or the fewest and the most:
+                 by them codes of integers are packed for products of bytes or of planes of bits (`pack_for`)
     vq           `lowlp.vq(vector=8, bits=8, books=2)` and the like: codebooks are learnt from the weights, by k-means
                  (`lowlp.weights.quantize.learnt_codebooks` says how). Goes with book_per, importance, seed, group_size
                  (a row, if it is not given) and scale_dtype ('f16', 'bf16' or 'f32')
@@ -139,6 +142,12 @@ def quantize(
     size that does not divide K, zero points with a type that has none, and weights too large for the type of the scale.
     Scales too small for it become its smallest positive value.
     """
+    if rows is not None:
+        found = quantize(
+            w, dtype, group_size, zero_point, scale_dtype, progress, lut=lut, search=search, activation=activation,
+            vq=vq, book_per=book_per, importance=importance, seed=seed,
+        )  # fmt: skip
+        return found.pack_for(activation, rows)
     if isinstance(dtype, str) and dtype in NAMED_BOOKS and vq is None:
         named = NAMED_BOOKS[dtype]
         if book_per not in ("tensor", named.book_per):

@@ -25,6 +25,7 @@ import torch
 
 import lowlp
 from lowlp.benchmarks.timing import Effort, time_call
+from lowlp.compiler.architectures import current_arch
 from lowlp_runtime.dependent_launch import no_dependent_launch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
@@ -93,7 +94,8 @@ def attention(batch: int, heads: int, group: int, length: int, splits: int) -> d
     partials = [torch.full((batch, heads, splits, group, wide), math.nan, device="cuda") for wide in (HEAD_DIM, 1, 1)]
     o = torch.full_like(q, math.nan)
     parts = flash_decoding.make_attention(batch, heads, group, length, HEAD_DIM, splits)
-    combine = flash_decoding.make_combine(batch, heads, group, HEAD_DIM, splits)
+    # Compiled once: a call of a kernel traces it each time, and takes the host longer than the device.
+    combine = lowlp.compile(flash_decoding.make_combine(batch, heads, group, HEAD_DIM, splits), current_arch())
 
     def run() -> None:
         parts(q, k, v, lengths, *partials)

@@ -55,6 +55,7 @@ def test_on_the_cpu_target_the_estimate_chooses() -> None:
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     """A GPU on which 64 rows are fastest, and how often was measured."""
     state: dict[str, Any] = {"measured": 0, "can": True}
+    monkeypatch.setattr(autotuning, "_name", lambda ordinal: "a GPU")
 
     def times(kernels: Any, arguments: Any, constant: Any, stream: Any, names: Any) -> list[float | None]:
         state["measured"] += 1
@@ -63,7 +64,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 
     monkeypatch.setenv("LOWLP_CACHE_DIR", str(tmp_path))
     for name, value in {
-        "current_device": lambda: 0, "device_name": lambda ordinal: "a GPU", "arch_of": lambda ordinal: "sm_90a",
+        "current_device": lambda: 0, "arch_of": lambda ordinal: "sm_90a",
         "can_measure": lambda: state["can"], "times_of": times,
     }.items():  # fmt: skip
         monkeypatch.setattr(autotuning, name, value)

@@ -61,13 +61,20 @@ class AutotunedKernel:
         self._estimate = estimate
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], Found] = {}
+        self._compiled: dict[tuple[int, str], CompiledKernel] = {}
 
     def __call__(self, *arguments: object, **named: Any) -> Any:
         """Launches the fastest kernel; arguments and options as for any kernel (`lowlp.kernel`)."""
         names = {parameter.name for parameter in self._any_kernel.parameters}
         values = in_order(self._any_kernel, arguments, {name: named[name] for name in named if name in names})
         options = {name: value for name, value in named.items() if name not in names}
-        return self._kernel(values, options.get("stream"))(*values, **options)
+        number = self._choose(values, options.get("stream"))
+        kernel = self.candidates[number].kernel
+        assert kernel is not None, "what is chosen is a kernel"
+        if any(is_host_array(value) for value in values):
+            return kernel(*values, **options)
+        # The candidates are what they were when this was made, so nothing is traced again.
+        return self._compiled_for(number, arch_of(current_device()))(*values, **options)
 
     def best(self, *arguments: object, **named: object) -> Candidate:
         """The candidate that a launch with these arguments takes; measures where that was not done yet."""
@@ -100,11 +107,6 @@ class AutotunedKernel:
     def _any_kernel(self) -> Kernel:
         return next(one.kernel for one in self.candidates if one.kernel is not None)
 
-    def _kernel(self, values: Sequence[object], stream: object) -> Kernel:
-        kernel = self.candidates[self._choose(values, stream)].kernel
-        assert kernel is not None, "what is chosen is a kernel"
-        return kernel
-
     def _choose(self, values: Sequence[object], stream: object) -> int:
         """The number of the candidate."""
         by_name = {parameter.name: value for parameter, value in zip(self._any_kernel.parameters, values, strict=True)}
@@ -112,7 +114,7 @@ class AutotunedKernel:
         if any(is_host_array(value) for value in values):
             return self._estimated(by_name)
         ordinal = current_device()
-        where = (device_name(ordinal), *numbers)
+        where = (_name(ordinal), *numbers)
         with self._lock:
             found = self._found.get(where)
             if found is None:
@@ -130,7 +132,7 @@ class AutotunedKernel:
         identity = identity_of(keys, where)
         found = kept(identity, len(self.candidates))
         if found is None and can_measure():
-            kernels, problems = self._compiled(arch_of(ordinal))
+            kernels, problems = self._compile_all(arch_of(ordinal))
             us = times_of(kernels, by_name, self._constant_names(), stream, [str(one) for one in self.candidates])
             if all(time is None for time in us):
                 raise LowlpValueError(f"{self.name}: no candidate compiles: {'; '.join(dict.fromkeys(problems))}")
@@ -139,14 +141,22 @@ class AutotunedKernel:
             keep(identity, found, self.name, where)
         return found
 
-    def _compiled(self, arch: str) -> tuple[list[CompiledKernel | None], list[str]]:
-        """All candidates' kernels, and why there is none."""
+    def _compiled_for(self, number: int, arch: str) -> CompiledKernel:
+        """A candidate's machine code, compiled once."""
+        if (found := self._compiled.get((number, arch))) is None:
+            kernel = self.candidates[number].kernel
+            assert kernel is not None, "what is compiled is a kernel"
+            found = self._compiled[number, arch] = compile_for(kernel, arch)
+        return found
 
-        def one(candidate: Candidate) -> tuple[CompiledKernel | None, str]:
-            if candidate.kernel is None:
-                return None, candidate.problem
+    def _compile_all(self, arch: str) -> tuple[list[CompiledKernel | None], list[str]]:
+        """All candidates' machine code, and why there is none."""
+
+        def one(number: int) -> tuple[CompiledKernel | None, str]:
+            if self.candidates[number].kernel is None:
+                return None, self.candidates[number].problem
             try:
-                return compile_for(candidate.kernel, arch), ""
+                return self._compiled_for(number, arch), ""
             except LowlpError as error:
                 return None, str(error).splitlines()[0]
 
@@ -154,7 +164,7 @@ class AutotunedKernel:
             # A candidate that spills or waits shows it in its time.
             warnings.simplefilter("ignore", SpillWarning)
             warnings.simplefilter("ignore", ProductWarning)
-            found = list(pool.map(one, self.candidates))
+            found = list(pool.map(one, range(len(self.candidates))))
         return [kernel for kernel, _ in found], [problem for _, problem in found]
 
     def _constant_names(self) -> frozenset[str]:
@@ -239,6 +249,11 @@ def autotune(
         return made
 
     return decorate
+
+
+@functools.cache
+def _name(ordinal: int) -> str:
+    return device_name(ordinal)
 
 
 def _choices(candidates: object) -> list[dict[str, Any]]:

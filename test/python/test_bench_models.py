@@ -19,12 +19,13 @@ import pytest
 from lowlp.benchmarks import preparing
 from lowlp.benchmarks.cases import KINDS, Shape, WeightKind
 from lowlp.benchmarks.models import preparing as models_preparing
-from lowlp.benchmarks.models import ranking, report, session
+from lowlp.benchmarks.models import ranking, ranking_parts, report, session
 from lowlp.benchmarks.models.drawing import DECODE_RANGES, PREFILL_RANGES, Cell, draw, draw_kind, name_of
 from lowlp.benchmarks.models.folder import PreparedProblems, Problem
 from lowlp.benchmarks.models.judging import judged, mean_of, worst
 from lowlp.benchmarks.models.model_results import ModelResults, Turns
 from lowlp.benchmarks.models.preparing import Choice
+from lowlp.benchmarks.models.ranking import Ranking
 from lowlp.benchmarks.models.shapes import MODELS, MOST_WEIGHTS, Model, products, shapes
 from lowlp.benchmarks.pages.measured import Measured
 from lowlp.benchmarks.pages.writing import pages
@@ -301,6 +302,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "multiprocessors", lambda: 132)
         monkeypatch.setattr(module, "run_worker", fake_worker)
         monkeypatch.setattr(module, "calibrated_run", lambda worker, peers: RUN)
+    monkeypatch.setattr(ranking_parts, "check_machine", lambda: None)
     monkeypatch.setattr("lowlp.benchmarks.peers.version", lambda name: "1.0")
     monkeypatch.setattr(session, "compile_ahead", lambda *_: ["compiled ahead"])
 
@@ -339,6 +341,40 @@ def test_candidates_are_ranked(folder: Path, measured_elsewhere: None) -> None:
         "  within 25% of the best: 0.0%",
         "  1.29x the best, place 3 of 3: int4 4096x4096 M=40",
     ]
+
+
+def measured_parts(folder: Path, *_: object) -> Ranking:
+    """In place of the GPU."""
+    prepared = PreparedProblems.load(folder)
+    times = [ranking.Ranked(one, (8.0, 7.0), {0: (8.0,), 1: (7.0,)}, (1.0, 2.0), ({}, {})) for one in prepared.problems]
+    return Ranking(prepared.seed, prepared.with_measured, dataclasses.replace(RUN, notes=[]), times)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_ranking_goes_on_where_it_ended(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking_parts, "PART", 1)
+    monkeypatch.setattr(ranking, "measure", measured_parts)
+    out, choice, shown = tmp_path / "ranks.json", Choice("sm_90a", candidates=2), []
+    first = ranking_parts.Plan(CELLS[:1], 7, choice, folder)
+    assert [one.problem.m for one in ranking_parts.rank(first, out, lambda *_: None).problems] == [40]
+    both = dataclasses.replace(first, cells=CELLS)
+    found = ranking_parts.rank(both, out, lambda *what: shown.append(what))
+    assert ([one.problem.m for one in found.problems], found.run.notes) == ([40, 3], [])
+    assert ranking.summary(found) == ranking.summary(Ranking.load(out))
+    assert shown == [(2, 2, "int4 g64 f32 2048x1024 M=3")] and not list(folder.iterdir())
+    with pytest.raises(LowlpValueError, match="seed 7 on a GPU, chosen by measurements too; name another file"):
+        ranking_parts.rank(dataclasses.replace(both, seed=8), out, lambda *_: None)
+    late = dataclasses.replace(both, deadline_s=0)
+    with pytest.raises(LowlpValueError, match="no problem was timed: all came after --deadline"):
+        ranking_parts.rank(late, tmp_path / "none.json", lambda *_: None)
+
+
+def test_candidates_of_a_problem_do_not_depend_on_the_others(folder: Path) -> None:
+    choice = Choice("sm_90a", candidates=3)
+    for name, cells in (("all", CELLS), ("last", CELLS[1:])):
+        list(models_preparing.prepare(folder / name, cells, 7, choice))
+    everything, last = (PreparedProblems.load(folder / name).problems[-1] for name in ("all", "last"))
+    assert [one.entry.schedule for one in everything.candidates] == [one.entry.schedule for one in last.candidates]
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

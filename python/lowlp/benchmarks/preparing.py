@@ -142,13 +142,17 @@ def compiled(
     compile(_empty, index.arch).save(index.folder / EMPTY)
     count = min(processes or os.cpu_count() or 1, len(wanted)) or 1
     # The compiler's threads and locks do not survive a fork.
-    with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(count, get_context("spawn"))
+    try:
         futures: dict[Future[KernelEntry], int] = {
             pool.submit(_compile, job, index.arch, str(index.folder), code_alone): number
             for number, job in enumerate(wanted)
         }
         for future in as_completed(futures):
             yield futures[future], future.result()
+    finally:
+        # Whoever asks for no more does not wait for the rest.
+        pool.shutdown(cancel_futures=True)
 
 
 def _open_index(fresh: PreparedKernels) -> PreparedKernels:

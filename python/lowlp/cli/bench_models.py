@@ -27,8 +27,10 @@ EPILOG = """random problems (--set models):
   groups, scales and zero points at random. The seed is printed, and another one in each run unless --seed repeats one.
   lowlp bench --set models --prepare out/models             # draws, and compiles; no GPU
   lowlp bench --set models --kernels out/models --peers torch,humming --out r.json
-  lowlp bench --set models --prepare out/some --cells 150 --candidates 40 --by-estimate
+  lowlp bench --set models --prepare out/some --cells 150 --candidates 40
   lowlp bench --set models --kernels out/some --out ranks.json
+With a GPU and a compiler candidates are compiled and timed at the same time; a second run goes on where one ended:
+  lowlp bench --set models --cells 150 --candidates 40 --seed 7 --deadline 300 --out ranks.json
 The page of --report NAME.json shows the results on random problems that are beside it as NAME.models-*.json."""
 
 
@@ -63,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
     check_machine()
     folder = Path(_KERNELS)
+    if options.candidates:
+        return _rank(options, folder, multiprocessors(), device_name(), options.arch or current_arch())
     _clear(folder)
     _prepare(options, folder, options.arch or current_arch(), multiprocessors(), device_name())
     return _measure(options, folder)
@@ -112,6 +116,25 @@ def _prepare(options: argparse.Namespace, folder: Path, arch: str, size: int | N
     told = f"{failed} failed, {slow} slow code{more}; {size_bytes / 1e6:.1f} MB"
     print(f"{len(problems)} problems, {len(chosen) - failed} kernels for {arch} in {folder}, {told}")
     return 1 if failed or slow else 0
+
+
+def _rank(options: argparse.Namespace, folder: Path, size: int, gpu: str, arch: str) -> int:
+    """Compiles and times candidates at the same time."""
+    from lowlp.benchmarks.models import ranking
+    from lowlp.benchmarks.models.drawing import draw, new_seed
+    from lowlp.benchmarks.models.preparing import Choice
+    from lowlp.benchmarks.models.ranking_parts import Plan, rank
+
+    seed = new_seed() if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    out = Path(options.out or f"{folder}/candidates-{seed}.json")
+    choice = Choice(arch, gpu, not options.by_estimate, options.candidates, size)
+    plan = Plan(draw(seed, options.cells or _CELLS), seed, choice, folder, options.jobs, options.deadline)
+    with progress_bar("bench") as show:
+        ranked = rank(plan, out, show)
+    print("\n".join(ranking.summary(ranked)))
+    print(f"results in {out}")
+    return 0
 
 
 def _measure(options: argparse.Namespace, folder: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def prepare(
     seed: int,
     choice: Choice,
     jobs: int = 0,
-) -> Iterator[tuple[int, int, str]]:
+) -> Generator[tuple[int, int, str]]:
     """Compiles the kernels of all cells, and of their twins unless there are candidates, and writes the folder.
 
     seed             of the draw; candidates are drawn by it too
@@ -98,7 +98,6 @@ def prepare(
     specs = _specs(index, cells)
     wanted: dict[tuple[str, Shape, int], Job] = {}
     problems: list[tuple[Problem, list[Job]]] = []
-    generator = random.Random(seed)
     for cell in cells:
         twin = None if choice.candidates else cell.twin
         for kind in filter(None, (cell.kind, twin)):
@@ -106,7 +105,8 @@ def prepare(
             wanted.setdefault((kind.name, cell.shape, cell.m), _job(kind, spec, cell.m, choice.schedule(spec, cell.m)))
         spec = specs[cell.kind.name, cell.shape]
         chosen = wanted[cell.kind.name, cell.shape, cell.m].schedule
-        others = choice.others(spec, cell.m, chosen, generator)
+        # Of each problem by itself, so that a part of a draw has the candidates that the whole has.
+        others = choice.others(spec, cell.m, chosen, random.Random(f"{seed} {cell}"))
         drafts = [_job(cell.kind, spec, cell.m, other, f"-{number}") for number, other in enumerate(others)]
         problems.append((_problem(cell, spec, chosen, choice, twin), drafts))
     every = [*wanted.values(), *(job for _, drafts in problems for job in drafts)]

@@ -26,7 +26,7 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.whole_file import write_whole
 
-from .folder import PreparedProblems, Problem
+from .folder import PreparedProblems, Problem, problem_of
 
 FORMAT: Final = 1
 CHOSEN: Final = 0
@@ -99,12 +99,31 @@ class Ranking:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, f'{text},\n "problems": [\n  {lines}\n ]\n}}\n'.encode())
 
+    @staticmethod
+    def load(path: Path) -> Ranking:
+        """Reads the file. Raises `LowlpValueError` where it is of another kind or format, `OSError`."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if (data["format"], data["set"]) != (FORMAT, "candidates"):
+                raise ValueError(f"format {data['format']!r:.40} of {data['set']!r:.40}")
+            problems = [_of_json(one) for one in data["problems"]]
+            return Ranking(data["seed"], data["with_measured"], Run(**data["run"]), problems)
+        except (ValueError, KeyError, TypeError) as error:
+            raise LowlpValueError(f"{path}: no times of candidates in format {FORMAT}: {error!r}") from error
 
-def measure(folder: Path, out: Path, deadline_s: float | None, show: Callable[[int, int, str], None]) -> Ranking:
+
+def measure(
+    folder: Path,
+    out: Path,
+    deadline_s: float | None,
+    show: Callable[[int, int, str], None],
+    ends: Callable[[], bool] = lambda: False,
+) -> Ranking:
     """Times all candidates of a folder, and writes `out` after each problem.
 
     deadline_s  after so many seconds no further problem is begun; None: all are
     show        called with (problems done, of how many, what was measured)
+    ends        tells whether a deadline of the caller's has come
 
     Raises `DeviceError` where there is no GPU or no PyTorch, `LowlpValueError` for a folder without candidates.
     """
@@ -123,6 +142,8 @@ def measure(folder: Path, out: Path, deadline_s: float | None, show: Callable[[i
         if left_out:
             found.run.notes.append(f"{left_out} problems have no other schedule that fits")
         for number, problem in enumerate(problems, 1):
+            if ends():
+                break
             if is_late():
                 found.run.notes.append(f"the deadline came after {number - 1} of {len(problems)} problems")
                 break
@@ -193,6 +214,17 @@ def _to_json(ranked: Ranked) -> dict[str, Any]:
     # The schedules and estimates say what the candidates are.
     del data["problem"]["candidates"]
     return data
+
+
+def _of_json(data: dict[str, Any]) -> Ranked:
+    """The inverse."""
+    return Ranked(
+        problem_of({**data["problem"], "candidates": ()}),
+        tuple(data["us"]),
+        {int(number): tuple(times) for number, times in data["again"].items()},
+        tuple(data["estimates"]),
+        tuple(data["schedules"]),
+    )
 
 
 # --- the worker's side ------------------------------------------------------------------------------------------------

@@ -53,11 +53,12 @@ def test_the_same_bits_as_by_stages(rows: int, config: Config, share_tiles: bool
 
 
 def test_rows_are_kept_where_that_takes_least() -> None:
-    def kept(n: int, k: int, m: int) -> int:
-        return schedule_for(LinearSpec(n, k, "int4 g128 f16", aligned=True), m).kept_rows
+    def kept(n: int, k: int, m: int, codec: str = "int4 g128 f16") -> int:
+        return schedule_for(LinearSpec(n, k, codec, aligned=True), m).kept_rows
 
     assert [kept(4096, 4096, m) for m in (1, 2, 16)] == [1, 0, 0]
     assert kept(4096, 28672, 1) == kept(28672, 4096, 1) == 0
+    assert kept(4096, 4096, 1, "lut4:f16:tensor g128 f16") == 0
     spec = LinearSpec(4096, 4096, "int4 g128 f16", aligned=True)
     schedule = schedule_for(spec, 1)
     counted = schedule.stages * stage_bytes(spec, schedule) + other_bytes(spec, schedule)

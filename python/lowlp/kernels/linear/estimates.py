@@ -192,8 +192,9 @@ def _scale_of_sums(spec: LinearSpec) -> float:
 
 
 def keeping_us(spec: LinearSpec, schedule: Schedule) -> float:
-    """What it takes longer where blocks keep rows of x, which then do not come with each stage."""
-    gains = schedule.kept_rows == 1 and schedule.rows <= _MOST_TILE_ROWS and spec.k <= _MOST_KEPT_K
+    """What it takes longer where blocks keep rows of x, which then do not come with each stage. Codes of
+    tables gain nothing from it: nf4 took 1.06 of its time (docs/adr/0073)."""
+    gains = schedule.kept_rows == 1 and schedule.rows <= _MOST_TILE_ROWS and spec.k <= _MOST_KEPT_K and not spec.table
     return _KEEP_US * spec.k if gains else 0.0
 
 

@@ -146,19 +146,51 @@ def test_ranges_are_as_equal_as_can_be(extent: int, count: int, multiple: int) -
     assert max(lengths) - min(lengths[:-1]) <= multiple and max(lengths) == lengths[0] and min(lengths) > 0
 
 
-def test_layers_of_models_are_cut_evenly() -> None:
-    """For 2, 4 and 8 GPUs, of groups of 128, K of all models but these; N at units of all types."""
-    uneven = set()
-    for model in MODELS:
+def of_random_words(rng: np.random.Generator, n: int, k: int, dtype: str) -> QuantizedTensor:
+    group = min(k, 128)
+    words = rng.integers(0, 1 << 32, packed_shape(n, k, group, f"{dtype}.f16"), np.uint32)
+    scales = 2.0 ** rng.integers(-1, 2, (n, k // group))
+    return QuantizedTensor.from_packed(words, (n, k), dtype=dtype, scales=scales.astype(np.float16), group_size=group)
+
+
+def blocks_of(model: Any, product: Any) -> list[tuple[int, int]]:
+    """The matrices that lie one below the other in a layer's weights: rows, and of how many rows parts are."""
+    n = product.shape.n
+    if product.name == "qkv":
+        head, pairs = model.head_dim, model.num_key_value_heads
+        return [(model.num_attention_heads * head, head), (pairs * head, head), (pairs * head, head)]
+    return [(n // 2, 1)] * 2 if product.name.endswith("gate_up") else [(n, 1)]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_all_ranks_of_a_model(model: Any) -> None:
+    """Layers of `lowlp bench --set models`, for 4 and 8 GPUs: all rows of few columns, or all columns of few rows."""
+    rng = np.random.default_rng(len(model.name))
+    for gpus in GPUS[2:]:
+        cut_shapes = {product.name: product.shape for product in model.products(gpus)}
         for product in model.products(1):
-            n, k = product.shape.n, product.shape.k
-            for gpus in GPUS[1:]:
-                if product.name.endswith(("o", "down")):
-                    lengths = {part.stop - part.start for part in ranges(k, gpus, 128, "K")}
-                    uneven |= {(product.model, product.name, gpus)} if len(lengths) > 1 else set()
-                elif product.name.endswith("gate_up"):
-                    assert n // 2 % (64 * gpus) == 0
-    assert uneven == {("Phi-4", "down", 8)}, "17920 / 8 is 17.5 groups: four ranks have 18, four 17"
+            dtype, shape = str(rng.choice(["int4", "int8", "int3"])), cut_shapes.get(product.name)
+            if shape is None:
+                continue  # its heads cannot be divided, or it stays whole
+            if shape.k == product.shape.k:
+                qw, parts, first = of_random_words(rng, product.shape.n, 64, dtype), [[] for _ in range(gpus)], 0
+                for rows, multiple in blocks_of(model, product):
+                    for mine, part in zip(parts, ranges(rows, gpus, max(multiple, 16), "N"), strict=True):
+                        mine.append(slice(first + part.start, first + part.stop))
+                    first += rows
+                order = np.concatenate([np.arange(rows.start, rows.stop) for mine in parts for rows in mine])
+                every = [Part(tuple(mine), slice(0, 64)) for mine in parts]
+            else:
+                qw, order = of_random_words(rng, 16, product.shape.k, dtype), np.arange(16)
+                every = [Part((slice(0, 16),), part) for part in ranges(product.shape.k, gpus, 128, "K")]
+            arrays, header = qw.to_arrays()
+            found = [part_of_arrays(arrays.__getitem__, header, part) for part in every]
+            assert {part.shape for part in found} == {(16, shape.k) if qw.shape[0] == 16 else (shape.n, 64)}
+            x = rng.integers(-3, 4, (1, qw.shape[1])).astype(np.float64)
+            wanted = (x @ qw.dequantize().T.astype(np.float64))[:, order]
+            of_ranks = [x[:, part.columns] @ w.dequantize().T for part, w in zip(every, found, strict=True)]
+            y = np.concatenate(of_ranks, axis=1) if len(order) > 16 else sum(of_ranks)
+            assert np.array_equal(y, wanted), (product, gpus)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ if not torch.distributed.is_available():
     pytest.skip("PyTorch without torch.distributed", allow_module_level=True)
 
 import torch.distributed as dist  # noqa: E402
+from example_programs import output_of_example  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 from torch.distributed.tensor import Replicate, Shard  # noqa: E402
 from torch.distributed.tensor.parallel import parallelize_module  # noqa: E402
@@ -176,10 +177,19 @@ def check_layouts(mesh: Any) -> None:
     added = parallelize_module(
         lowlp.torch.Linear.from_quantized(down),
         mesh,
-        RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(0), sums=torch.float32),
+        RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(0), sums="f32"),
     )
     wanted = lowlp.torch.Linear.from_quantized(down)(x)
     assert torch.equal(added(x), wanted.chunk(ranks)[mesh.get_local_rank()])
+    by_sums = {
+        sums: parallelize_module(
+            lowlp.torch.Linear.from_quantized(down), mesh, RowwiseParallel(input_layouts=Replicate(), sums=sums)
+        )(x.bfloat16() / 4)
+        for sums in ("auto", "f32", "x")
+    }
+    nearest = lowlp.torch.Linear.from_quantized(down)(x.bfloat16() / 4)
+    assert torch.equal(by_sums["auto"], nearest) and torch.equal(by_sums["f32"], nearest)
+    assert by_sums["x"].dtype == torch.bfloat16 and not torch.equal(by_sums["x"], nearest)
     moved = exact(64, 256, permutation=np.random.default_rng(0).permutation(256))
     by_order = parallelize_module(
         lowlp.torch.Linear.from_quantized(moved), mesh, RowwiseParallel(input_layouts=Replicate())
@@ -235,6 +245,8 @@ def check_mistakes(mesh: Any) -> None:
     )
     refused(linear(64, 256), ColwiseParallel(blocks=(32, 16)), r"^blocks: expected positive .* N = 64, got \[32, 16\]")
     refused(linear(208, 64), ColwiseParallel(output_layouts=Shard(0)), r"^output_layouts: S\(0\) .* of equal parts")
+    with pytest.raises(LowlpError, match=r"^sums: must be one of auto, x, f32, got torch.float32"):
+        RowwiseParallel(sums=torch.float32)
     moved = exact(64, 192, permutation=np.random.default_rng(0).permutation(192))
     refused(lowlp.torch.Linear.from_quantized(moved), RowwiseParallel(), r"^input_layouts: .*act-order.*Replicate\(\)")
     cut = parallelize_module(linear(64, 256), mesh, ColwiseParallel())
@@ -281,3 +293,7 @@ def test_ranks_compute_what_one_does(ranks: int, tmp_path: Path) -> None:
     weights = {f"{name}.weight": module.quantized for name, module in quantised.items()}
     lowlp.checkpoints.save(tmp_path / "checkpoint", {**weights, **others})
     in_ranks(ranks, check_model, tmp_path, str(tmp_path))
+
+
+def test_the_example_checks_itself() -> None:
+    assert "counted: 1 ranks" in output_of_example("tensor_parallel.py", "--width", "128", "--layers", "1")

@@ -41,8 +41,9 @@ class Linear(QuantizedModule):
     module as one operator; capture a graph after `lowlp.torch.warm_up`.
     """
 
-    sums_dtype: str = ""
-    """The type of y where it is not that of x: 'f32' for sums that ranks add up (`lowlp.torch.parallel`)."""
+    sums: str = "x"
+    """The type of y, for sums that ranks add up (`lowlp.torch.parallel`): 'x', that of x, 'f32', or 'auto', float32 for
+    x of bfloat16."""
 
     def __init__(
         self,
@@ -173,19 +174,22 @@ class Linear(QuantizedModule):
         bias = self._parameters["bias"]
         if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
             return self._by_operator(x)
-        return product(
-            x, self._tensors(), bias, self._stored_header, self.epilogue or "", self.sums_dtype, *self._options
-        )
+        out = "" if self.sums == "x" else self._type_of_sums(x)
+        return product(x, self._tensors(), bias, self._stored_header, self.epilogue or "", out, *self._options)
+
+    def _type_of_sums(self, x: torch.Tensor) -> str:
+        return "f32" if self.sums == "f32" or (self.sums == "auto" and x.dtype == torch.bfloat16) else ""
 
     def _by_operator(self, x: torch.Tensor) -> torch.Tensor:
         refuse_tangent(x=x, bias=self.bias)
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         bias, header, epilogue = self.bias, self._stored_header, self.epilogue or ""
+        sums = self._type_of_sums(x)
         if not (torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad))):
-            return operators.linear(x, self._tensors(), bias, header, epilogue, self.sums_dtype, *self._options)
+            return operators.linear(x, self._tensors(), bias, header, epilogue, sums, *self._options)
         # With a gradient the epilogue is PyTorch's.
-        out = "f32" if epilogue else self.sums_dtype
+        out = "f32" if epilogue else sums
         y = operators.linear(x, self._tensors(), bias, header, "", out, *self._options)
         return EPILOGUES[epilogue](y).to(x.dtype) if epilogue else y
 

@@ -33,6 +33,7 @@ from .cutting import (
 from .exchanging import added_up, gathered, in_layout, whole_input
 
 _IS_LAST = Shard(-1)
+_SUMS = ("auto", "x", "f32")
 
 
 class ColwiseParallel(of_torch.ColwiseParallel):  # type: ignore[misc]
@@ -128,7 +129,8 @@ class RowwiseParallel(of_torch.RowwiseParallel):  # type: ignore[misc]
               the same on all. `Replicate()` as input takes the rank's columns out of x; weights with a permutation
               (act-order) need it, since their columns lie anywhere in x
     multiple  of how many columns parts are, beside those where weights can be cut
-    sums      the type in which ranks add: None, that of x, or torch.float32, which is nearer and moves twice the bytes
+    sums      the type in which ranks add: 'x', that of x; 'f32', which is nearer and moves twice the bytes; 'auto',
+              'f32' for x in bfloat16, whose roundings add up to more than 2e-3 of y for four ranks, and else 'x'
 
     The bias is added by the first rank. With `activation` each rank rounds its part of x by scales of that part.
     Otherwise as `ColwiseParallel`.
@@ -141,11 +143,11 @@ class RowwiseParallel(of_torch.RowwiseParallel):  # type: ignore[misc]
         output_layouts: Any = None,
         use_local_output: bool = True,
         multiple: int = 1,
-        sums: torch.dtype | None = None,
+        sums: str = "auto",
     ) -> None:
         super().__init__(input_layouts=input_layouts, output_layouts=output_layouts, use_local_output=use_local_output)
-        if sums not in (None, torch.float32):
-            raise LowlpValueError(f"sums: must be None or torch.float32, got {sums}")
+        if sums not in _SUMS:
+            raise LowlpValueError(f"sums: must be one of {', '.join(_SUMS)}, got {sums!r:.40}")
         self.multiple, self.sums = multiple, sums
 
     def _apply(self, module: torch.nn.Module, device_mesh: Any) -> torch.nn.Module:
@@ -157,7 +159,7 @@ class RowwiseParallel(of_torch.RowwiseParallel):  # type: ignore[misc]
             return super()._apply(module, device_mesh)
         layouts, wanted, is_local = self.input_layouts[0], self.output_layouts[0], self.use_local_output
         mine = self._cut_columns(module, device_mesh, _is_of_columns(layouts))
-        linears, sums = linears_of(module), self.sums
+        linears = linears_of(module)
 
         def before(_: Any, inputs: Any) -> Any:
             x = inputs[0]
@@ -177,7 +179,7 @@ class RowwiseParallel(of_torch.RowwiseParallel):  # type: ignore[misc]
                 found = added_up(y, device_mesh)
             else:
                 found = _in_layout_of_sums(y, device_mesh, wanted, is_local)
-            return found if sums is None else found.to(inputs[0].dtype)
+            return found.to(inputs[0].dtype)
 
         module.register_forward_pre_hook(before)
         module.register_forward_hook(after)
@@ -201,7 +203,7 @@ class RowwiseParallel(of_torch.RowwiseParallel):  # type: ignore[misc]
         for linear in linears:
             cut(linear, Part(whole_of(linear._stored_header).rows, mine))
             cut_bias(linear, [slice(None)] if mesh.get_local_rank() == 0 else [])
-            linear.sums_dtype = "f32" if self.sums is not None else ""
+            linear.sums = self.sums
             set_extents(linear)
         set_extents(module)
         return mine

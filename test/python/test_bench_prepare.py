@@ -381,6 +381,22 @@ def test_the_report_is_written_from_results_alone(tmp_path: Path, capsys: pytest
     assert [path.name for path in written[:-2]] == ["made-up-fraction-of-floor.svg", "made-up-time-over-m.svg"]
 
 
+def test_the_page_shows_tokens_per_second(tmp_path: Path) -> None:
+    data = tmp_path / "r.json"
+    made_up().save(data)
+    rows = [("bf16", 1, 1, 4.0), ("int4", 1, 1, 2.0), ("int4", 1, 64, 3.2)]
+    steps = [dict(zip(("kind", "batch", "tokens", "ms"), row, strict=True)) for row in rows]
+    text = json.dumps({"shape": {"name": "8b"}, "device": "NVIDIA GPU", "results": steps})
+    (tmp_path / "r.decoding-1.json").write_text(text)
+    written = write_report(Results.load(data), data, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert "| weights | batch 1 | prompt of 64 |" in page and "| int4 | 500 (2.00x) | 20000 |" in page
+    assert tmp_path / "r.decoding-1.svg" in written and "(r.decoding-1.svg)" in page
+    (tmp_path / "r.decoding-1.json").write_text("{}")
+    with pytest.raises(LowlpValueError, match="no results of benchmarks/decode_model.py"):
+        write_report(Results.load(data), data, tmp_path / "page.md")
+
+
 def test_several_results_are_put_together(tmp_path: Path) -> None:
     results = made_up()
     first, second, both = (tmp_path / f"{name}.json" for name in ("first", "second", "both"))

@@ -25,9 +25,14 @@ class Series:
 
 
 def bars(
-    title: str, categories: Sequence[str], series: Sequence[Series], rule: float | None = None, step: float = 0.5
+    title: str,
+    categories: Sequence[str],
+    series: Sequence[Series],
+    rule: float | None = None,
+    step: float = 0.5,
+    digits: int = 2,
 ) -> Picture:
-    """Groups of bars from 0 up, one group for each category; a line across at `rule`."""
+    """Groups of bars from 0 up, one group for each category, values with so many digits; a line across at `rule`."""
     top = max([value for one in series for value in one.values if value is not None] + [rule or 0.0, step])
     top = math.ceil(top / step - 1e-9) * step
     picture = _frame(title, series)
@@ -46,7 +51,7 @@ def bars(
             if value is not None:
                 x = left + place * width
                 picture.add(Box(x, _BOTTOM - height(value), width * 0.9, height(value), one.color, ""))
-                picture.add(Label(x + width * 0.45, _BOTTOM - height(value) - 6, f"{value:.2f}", size=7.0))
+                picture.add(Label(x + width * 0.45, _BOTTOM - height(value) - 6, f"{value:.{digits}f}", size=7.0))
         picture.add(Label(left + group * 0.4, _BOTTOM + 14, category))
     if rule is not None:
         y = _BOTTOM - height(rule)

@@ -12,6 +12,8 @@ from lowlp.benchmarks.activations.plots import effective_tops
 from lowlp.benchmarks.attention import results as of_attention
 from lowlp.benchmarks.attention.results import AttentionResults
 from lowlp.benchmarks.attention.versions import versions_picture
+from lowlp.benchmarks.decoding_results import MARK as DECODING_MARK
+from lowlp.benchmarks.decoding_results import DecodingResults, decoding_picture
 from lowlp.benchmarks.experts import results as of_experts
 from lowlp.benchmarks.experts.results import ExpertsResults
 from lowlp.benchmarks.models.model_results import MODELS_MARK, ModelResults
@@ -36,6 +38,7 @@ class Measured:
     attention    NAME.attention-*.json
     activations  NAME.activations-*.json
     experts      NAME.experts-*.json
+    decoding     NAME.decoding-*.json
     notes        Markdown by subject, NAME.SUBJECT.notes.md; that of '' is NAME.notes.md
     """
 
@@ -45,6 +48,7 @@ class Measured:
     attention: Mapping[Path, AttentionResults] = field(default_factory=dict)
     activations: Mapping[Path, Results] = field(default_factory=dict)
     experts: Mapping[Path, ExpertsResults] = field(default_factory=dict)
+    decoding: Mapping[Path, DecodingResults] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
@@ -61,6 +65,7 @@ class Measured:
             {path: AttentionResults.load(path) for path in paths(of_attention.MARK)},
             {path: Results.load(path) for path in paths(ACTIVATIONS_MARK)},
             {path: ExpertsResults.load(path) for path in paths(of_experts.MARK)},
+            {path: DecodingResults.load(path) for path in paths(DECODING_MARK)},
             {
                 path.name.removeprefix(data.stem).removesuffix(_NOTES_END).removeprefix("."): path.read_text("utf-8")
                 for path in sorted(data.parent.glob(f"{data.stem}*{_NOTES_END}"))
@@ -76,6 +81,9 @@ class Measured:
         for path, one in self.activations.items():
             if tops := effective_tops(one):
                 found[tops_path(path)] = to_svg(tops)
+        for path, steps in self.decoding.items():
+            if drawn := decoding_picture(steps):
+                found[decoding_path(path)] = to_svg(drawn)
         for path, timed in self.attention.items():
             if versions := versions_picture(timed):
                 found[versions_path(path)] = to_svg(versions)
@@ -95,6 +103,11 @@ def tops_path(results: Path) -> Path:
 def versions_path(results: Path) -> Path:
     """Of the plot of the paper's versions that belongs to a file of attention."""
     return results.with_name(results.stem + _VERSIONS_END)
+
+
+def decoding_path(results: Path) -> Path:
+    """Of the plot of tokens per second that belongs to a file of steps."""
+    return results.with_suffix(".svg")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from lowlp.benchmarks.results import Results
 
-from . import activations, attention, codebooks, drawn, experts, weights
+from . import activations, attention, codebooks, decoding, drawn, experts, weights
 from .measured import Linker, Measured, describe_all
 
 DETAILS: Final = "measurements"
@@ -21,6 +21,7 @@ _SUBJECTS: Final[dict[str, ModuleType]] = {
     "attention": attention,
     "quantised-activations": activations,
     "experts": experts,
+    "models": decoding,
 }
 _METHOD = """\
 Codes, scales and activations are random
@@ -35,7 +36,7 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
 
     data   the results' file, NAME.json; plots go beside it. What else lies there under its name is shown too: notes in
            Markdown, NAME.notes.md and NAME.SUBJECT.notes.md, and results on drawn problems, NAME.models-*.json, of
-           attention, of quantised activations and of experts, NAME.attention-*.json and so on
+           attention, quantised activations, experts and whole models, NAME.attention-*.json and so on
     page   docs/performance.md; details go to measurements/SUBJECT.md beside it
 
     Raises `LowlpValueError` for files beside it that hold other things than their names say.

@@ -393,7 +393,7 @@ def test_the_page_shows_tokens_per_second(tmp_path: Path) -> None:
     assert "| weights | batch 1 | prompt of 64 |" in page and "| int4 | 500 (2.00x) | 20000 |" in page
     assert tmp_path / "r.decoding-1.svg" in written and "(r.decoding-1.svg)" in page
     (tmp_path / "r.decoding-1.json").write_text("{}")
-    with pytest.raises(LowlpValueError, match="no results of benchmarks/decode_model.py"):
+    with pytest.raises(LowlpValueError, match=r"no results of benchmarks/decode_model\.py"):
         write_report(Results.load(data), data, tmp_path / "page.md")
 
 

@@ -1,7 +1,13 @@
-"""Products of quantised activations on the GPU: sums to the bit, and those of a CUDA graph and of saved kernels."""
+"""Products of quantised activations on the GPU: sums to the bit, and those of a CUDA graph and of saved kernels.
+
+A seeded sample of pairs of widths and kinds; all of them with LOWLP_WHOLE_MATRIX=1."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +19,12 @@ from lowlp.numeric.codec import Codec
 
 torch = pytest.importorskip("torch")
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from quantized_products import INTEGERS, OTHERS, WEIGHTS, activations, sums_of, weights  # noqa: E402
+
 K = 1024
+PAIRS = list(itertools.product(WEIGHTS, [*INTEGERS, *OTHERS]))
+SAMPLE = PAIRS if os.environ.get("LOWLP_WHOLE_MATRIX") else random.Random(75).sample(PAIRS, 12)
 
 
 def codes_of(m: int, dtype: Any, seed: int) -> Any:
@@ -38,6 +49,21 @@ def test_sums_are_exact(weight: str, m: int) -> None:
         assert torch.equal(lowlp.linear(xq, qw, out_dtype="s32").double(), wanted)
     scales = torch.from_numpy(np.asarray(qw.scales, np.float32)).cuda().reshape(1, -1)
     assert torch.equal(lowlp.linear(xq, qw, out_dtype="f32"), (wanted.float() * scales) * 0.5)
+
+
+@pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
+@pytest.mark.parametrize(("weight", "x"), SAMPLE)
+def test_every_pair_by_bytes_is_exact(weight: str, x: str) -> None:
+    for m, fill in ((5, "alternating"), (300, "random"), (300, "largest")):
+        xq, qw = activations(x, m, 1088, fill), weights(weight, 200, 1088, fill=fill)
+        on_gpu = lowlp.QuantizedActivations(
+            torch.from_numpy(xq.codes).cuda(),
+            dtype=x,
+            scales=torch.from_numpy(xq.scales).cuda(),
+            zeros=None if xq.zeros is None else torch.from_numpy(xq.zeros).cuda(),
+        )
+        y = lowlp.linear(on_gpu, qw, out_dtype="s32", path="s8").cpu().numpy()
+        np.testing.assert_array_equal(y, sums_of(xq, qw), f"{weight} x {x} {fill}")
 
 
 @pytest.mark.parametrize("weight", ["int4", "uint3", "bipolar2"])

@@ -17,7 +17,6 @@ WARPS = Schedule(stages=3, columns=16, warps=2, row_tiles=2, slices=8, steps=2, 
 WARPGROUPS = Schedule(stages=3, columns=128, row_tiles=1, steps=4, producer=True, warpgroups=2, products_in_flight=4)
 # Sums of 8-bit floats begin anew every 128 along K.
 FLOATS = replace(WARPGROUPS, steps=2)
-IN_TURN = replace(FLOATS, columns=48, column_tiles=4)
 WEIGHTS_OF_FRAGMENT = 16
 """Of operand A, that a thread holds: 64 x 32 of a warpgroup, or 16 x 32 of a warp."""
 DECODING = ("LOP3", "PRMT", "SHF", "IADD3", "IMAD", "HADD2", "HFMA2", "F2FP")
@@ -34,7 +33,6 @@ DECODING = ("LOP3", "PRMT", "SHF", "IADD3", "IMAD", "HADD2", "HFMA2", "F2FP")
         ("int8", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.2),
         ("f4e2m1", "f8e4m3", FLOATS, "QGMMA", 4, 1, 0.75),
         ("f8e4m3", "f8e4m3", FLOATS, "QGMMA", 4, 1, 0.3),
-        ("f8e4m3", "f8e4m3", IN_TURN, "QGMMA", 4, 4, 0.3),
     ],
 )
 def test_the_loop_decodes_by_few_instructions(

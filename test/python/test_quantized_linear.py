@@ -245,7 +245,6 @@ def test_every_division_of_the_work_adds_the_same_sums(
     [
         ("int4", 128, {"warpgroups": 1, "columns": 24, "steps": 4}),
         ("int1", 64, {"warpgroups": 1, "columns": 32, "row_tiles": 4, "steps": 2}),
-        ("int4", 128, {"warpgroups": 1, "columns": 16, "column_tiles": 4, "steps": 2}),
         ("int2", 64, {"warpgroups": 1, "columns": 16, "column_tiles": 2, "row_tiles": 2, "steps": 4}),
         ("int8", 256, {"columns": 16, "warps": 2, "row_tiles": 2, "slices": 2, "units": 2}),
     ],

@@ -20,7 +20,7 @@ from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming import row_parts, shares_scales
 from .two_levels import fills_stages, has_packed_codes, stored_groups, stored_taken, supers_taken
-from .warpgroups import takes_tiles_in_turn, tiles_of_warp
+from .warpgroups import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
 _PLAIN_BITS: Final = (5, 6)
@@ -185,10 +185,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.warpgroups:
         on_accumulators = schedule.scales_on == "accumulators"
         accumulators = schedule.row_tiles * schedule.columns_of_block // 2
-        if takes_tiles_in_turn(spec, schedule):
-            # The sums of a tile of columns, and of the one before; of several groups the assembler has all at once.
-            accumulators += schedule.row_tiles * schedule.columns * max(1, schedule.stage_k // spec.group_size)
-        elif on_accumulators:
+        if on_accumulators:
             # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
             # two, where they are many.
             groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0

@@ -128,20 +128,6 @@ def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     return min(of_registers, granule_k(spec), spec.unit_k)
 
 
-def takes_tiles_in_turn(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether the sums of a segment are scaled outside of tensor cores for one tile of columns after the other: of
-    bytes, several tiles of a block; of halves all at once."""
-    return spec.is_of_bytes and not is_one_sum(spec) and schedule.column_tiles > 1
-
-
-def _products_in_flight(spec: LinearSpec, schedule: Schedule) -> int:
-    """How many products of a warpgroup at once: of tiles in turn those of a segment, and the first of the next tile."""
-    if not takes_tiles_in_turn(spec, schedule):
-        return min(8, schedule.products_in_flight * schedule.column_tiles)
-    found = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
-    return min(8, len(found[0].granules) + 1)
-
-
 class Plan:
     """The numbers that spec and schedule fix.
 
@@ -360,51 +346,28 @@ class Block:
         """The accumulators of all parts with the products of a piece, whose weights are scaled if factors are given."""
         plan, results = self.plan, list(accumulators)
         unit, first_step = place_in_units(plan.spec, unit, first_step)
-        x_tiles = [self.x_tile(tile, unit, first_step, column) for tile in range(plan.schedule.column_tiles)]
+        products, columns = plan.spec.products, plan.schedule.columns
+        x_tiles = [
+            ll.load_global(
+                self.views.x,
+                offsets=[unit, column + tile * columns, first_step * plan.spec.step_k],
+                layout=plan.layouts.x,
+            )
+            for tile in range(plan.schedule.column_tiles)
+        ]
         for part in range(plan.parts):
-            values = self.weights_of(part, unit, first_step, group, row, factors)
+            codes = ll.load_packed(
+                self.views.weights,
+                offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
+                layout=plan.layouts.weights,
+                first_step=first_step,
+            )
+            values = self.decode(codes, group, self.row_of_weights(part, row))
+            if factors:
+                values = self.scaled(values, *factors[part])
             for tile, x_tile in enumerate(x_tiles):
-                index = plan.accumulators.index((part // plan.spec.products, tile, part % plan.spec.products))
+                index = plan.accumulators.index((part // products, tile, part % products))
                 results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
-        return tuple(results)
-
-    def x_tile(self, tile: int, unit: Any, first_step: int, column: ll.Scalar) -> ll.Tile:
-        """x of a piece, of one of the tiles of columns."""
-        plan = self.plan
-        offsets = [unit, column + tile * plan.schedule.columns, first_step * plan.spec.step_k]
-        return ll.load_global(self.views.x, offsets=offsets, layout=plan.layouts.x)
-
-    def weights_of(self, part: int, unit: Any, first_step: int, group: Any, row: ll.Scalar, factors: Any) -> ll.Tile:
-        """The weights of a piece of a part, scaled if factors are given."""
-        plan = self.plan
-        codes = ll.load_packed(
-            self.views.weights,
-            offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
-            layout=plan.layouts.weights,
-            first_step=first_step,
-        )
-        values = self.decode(codes, group, self.row_of_weights(part, row))
-        return self.scaled(values, *factors[part]) if factors else values
-
-    @ll.inline
-    def added_in_turn(self, acc, at, group, scales, row, column):  # type: ignore[no-untyped-def]
-        """The result with the products of a segment, of one tile of columns after the other: while a tile is
-        multiplied, the sums of the one before are scaled and added, so that no more than two have registers."""
-        plan, results = self.plan, list(acc)
-        products, first_unit = plan.spec.products, at.stage * (plan.schedule.stage_k // UNIT_K)
-        places = [
-            place_in_units(plan.spec, first_unit + granule.unit, granule.first_step) for granule in at.segment.granules
-        ]
-        weights = [
-            [self.weights_of(part, unit, step, group, row, None) for unit, step in places] for part in range(plan.parts)
-        ]
-        for index, (part, tile, product) in enumerate(plan.accumulators):
-            raw = ll.full(0, sum_type(plan.spec), layout=plan.layouts.accumulators)
-            for values, (unit, step) in zip(weights[part * products + product], places, strict=True):
-                raw = ll.dot(values, ll.transpose(self.x_tile(tile, unit, step, column)), raw)
-            if plan.spec.is_of_integers:
-                raw = ll.cast(raw, "f32")
-            results[index] = ll.fma(scales[part * products + product], raw, acc[index])
         return tuple(results)
 
     def group_of(self, segment: Segment, stage: ll.Scalar) -> ll.Scalar | int:
@@ -428,12 +391,6 @@ class Block:
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
         factors = [self.factors_of(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         adds_to_total = plan.on_weights or plan.on_rows or is_one_sum(spec)
-        if takes_tiles_in_turn(spec, plan.schedule):
-            scales = [
-                self.in_f32(self.views.scales, spec.scale, self.views.super_scales, at, at_row)
-                for at_row in rows_of_parts
-            ]
-            return self.added_in_turn(acc, at, group, scales, row, column)
         raw = acc if adds_to_total else self.zeros(sum_type(spec))
         for granule in segment.granules:
             raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
@@ -616,7 +573,7 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         lambda blocks: (blocks * (schedule.cluster * schedule.multicast),),
         schedule.threads,
         matrix_unit="warpgroup",
-        products_in_flight=_products_in_flight(spec, schedule),
+        products_in_flight=min(8, schedule.products_in_flight * schedule.column_tiles),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
         ping_pong=schedule.is_ping_pong,

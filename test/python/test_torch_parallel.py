@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ from lowlp.errors import LowlpError  # noqa: E402
 from lowlp.torch.parallel import ColwiseParallel, ExpertParallel, RowwiseParallel, load  # noqa: E402
 from lowlp.weights.quantized_tensor import QuantizedTensor  # noqa: E402
 
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 WIDTH, INNER, WORDS = 64, 256, 80
 
 
@@ -91,9 +95,9 @@ def _rank(rank: int, ranks: int, store: str, body: Callable[..., None], argument
     dist.init_process_group("gloo", store=dist.FileStore(store, ranks), rank=rank, world_size=ranks)
     try:
         body(init_device_mesh("cpu", (ranks,)), *arguments)
-        dist.barrier()
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def rows_of_blocks(mesh: Any, *sizes: int) -> list[int]:
@@ -258,7 +262,19 @@ def check_mistakes(mesh: Any) -> None:
         added(integers(2, 256))
 
 
+def module_values(qw: QuantizedTensor) -> Any:
+    return torch.from_numpy(qw.dequantize())
+
+
 def check_gradients(mesh: Any) -> None:
+    qw, weights = exact(208, 64), integers(3, 208)
+    gathers = parallelize_module(
+        lowlp.torch.Linear.from_quantized(qw), mesh, ColwiseParallel(output_layouts=Replicate())
+    )
+    for module in (lowlp.torch.Linear.from_quantized(qw), gathers):
+        x = integers(3, 64).requires_grad_()
+        (module(x) * weights).sum().backward()
+        assert torch.equal(x.grad, weights @ module_values(qw))
     first, second = exact(256, 64, seed=2), exact(64, 256, seed=3)
     single = [lowlp.torch.Linear.from_quantized(part) for part in (first, second)]
     ranks = [lowlp.torch.Linear.from_quantized(part) for part in (first, second)]
@@ -293,6 +309,18 @@ def test_ranks_compute_what_one_does(ranks: int, tmp_path: Path) -> None:
     weights = {f"{name}.weight": module.quantized for name, module in quantised.items()}
     lowlp.checkpoints.save(tmp_path / "checkpoint", {**weights, **others})
     in_ranks(ranks, check_model, tmp_path, str(tmp_path))
+
+
+def take_a_step(mesh: Any, folder: str) -> None:
+    sys.argv = ["decode_on_two_gpus.py", "--kinds", "int4", "--steps", "3x1", "--out", f"{folder}/out.json"]
+    sys.path.insert(0, str(BENCHMARKS))
+    # It ends with the group of processes.
+    runpy.run_path(str(BENCHMARKS / "decode_on_two_gpus.py"), run_name="__main__")
+
+
+def test_a_step_of_the_benchmark(tmp_path: Path) -> None:
+    in_ranks(2, take_a_step, tmp_path, str(tmp_path))
+    assert json.loads((tmp_path / "out.json").read_text())["gpus"] == 2
 
 
 def test_the_example_checks_itself() -> None:

@@ -5,7 +5,7 @@
 FOLDER (default: out/sanitize) holds cases of `prepare.py`. Where it has none they are compiled first, which takes the
 compiler; where another machine has compiled them, by
 
-    python test/gpu/prepare.py FOLDER --only optimised epilogues clusters groups codebooks experts
+    python test/gpu/prepare.py FOLDER --only optimised epilogues clusters groups codebooks quantised experts
 
 lowlp_runtime, numpy and PyTorch are enough. Ends with status 1 where a tool reports errors, where a result is wrong or
 where the tool did not come to its end, and with 2 where there is no compute-sanitizer. Warnings fail nothing: of those

@@ -72,7 +72,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // Of loads of 8 bytes so are all.
+    // Those of loads of 8 bytes so are with two products.
     // CHECK-LABEL: llvm.func @gathered_from_narrow_loads
     // CHECK-NOT: fma.rn
     gpu.func @gathered_from_narrow_loads(%p: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {

@@ -62,23 +62,30 @@ static SmallVector<Value> getRegisters(ConversionPatternRewriter &rewriter,
   return registers;
 }
 
-/// Whether the registers of A come from several loads of 16 bytes from shared
-/// memory, as they were loaded, for more than one product. Those of 8 bytes are
-/// left as they are: registers of the copies are taken from loads that could be
-/// in flight (attention over 4 channels a code: 1.25 times the time).
+/// For how many products registers of A that come from several loads of so many
+/// elements are worth an instruction each. Copies of those of 8 bytes take
+/// registers from loads that could be in flight: with two products attention
+/// over 4 channels a code took 1.25 times as long with them.
+static int64_t getWorthwhileProducts(int64_t elementsOfLoad) {
+  return elementsOfLoad < 8 ? 4 : 2;
+}
+
+/// Whether the registers of A come from several wide loads from shared memory,
+/// as they were loaded, for so many products that it is worth moving them.
 static bool isGatheredOften(simt::MmaOp op) {
   auto shuffle = op.getA().getDefiningOp<vector::ShuffleOp>();
-  if (!shuffle || op.getA().hasOneUse() ||
-      op.getElementTypeOfA().getIntOrFloatBitWidth() != 16)
+  if (!shuffle || op.getElementTypeOfA().getIntOrFloatBitWidth() != 16)
     return false;
   auto elements = shuffle.getV1().getDefiningOp<vector::FromElementsOp>();
-  return elements && llvm::all_of(elements.getElements(), [](Value element) {
+  int64_t products = llvm::range_size(op.getA().getUses());
+  return elements && llvm::all_of(elements.getElements(), [&](Value element) {
            auto extract = element.getDefiningOp<vector::ExtractOp>();
            if (!extract)
              return false;
            auto load = extract.getSource().getDefiningOp<simt::LoadOp>();
            auto type = dyn_cast<VectorType>(extract.getSource().getType());
-           return load && type && type.getNumElements() == 8 &&
+           return load && type && type.getNumElements() > 2 &&
+                  products >= getWorthwhileProducts(type.getNumElements()) &&
                   load.getBase().getType().getSpace() ==
                       simt::MemorySpace::Shared;
          });

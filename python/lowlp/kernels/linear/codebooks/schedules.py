@@ -34,6 +34,10 @@ _MOST_REGISTERS: Final = 255
 """Of a thread."""
 _OTHER_REGISTERS: Final = 48
 """Of a thread, beside accumulators, codes and x."""
+_GLOBAL_REGISTERS: Final = 28
+"""Of a thread, for entries that are looked up in global memory."""
+_SHARED_BYTES: Final = 1 << 17
+"""Books that take more stay in global memory."""
 _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
 _STEPS: Final = (4, 2, 1)
@@ -153,8 +157,13 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
         held = max(held + _PART_REGISTERS, (2 + spec.products) * accumulators)
-    # Vectors that are computed are so for several products at once.
-    return held + _OTHER_REGISTERS + (16 if vectors.lattices else 0)
+    if vectors.lattices:
+        # Vectors that are computed are so for several products at once; 14 warps have room for those of 16 columns.
+        held += 8 if schedule.columns == 16 and schedule.splits == 1 else 16
+    elif _bytes_of_entries(spec) > _SHARED_BYTES and schedule.columns > 8:
+        # Addresses of global memory have two words.
+        held += _GLOBAL_REGISTERS
+    return held + _OTHER_REGISTERS
 
 
 def _x_bytes(spec: LinearSpec, schedule: Schedule) -> int:

@@ -51,18 +51,27 @@ _TILE: Final = 3700
 _FILL: Final = 2500
 _SWITCH: Final = 1000
 """Cycles for each stage, for each tile, to take books into shared memory in copies, and others in one."""
+_SHIFTED: Final = 300
+"""Cycles for each stage and tile of a warp in which codes that are no bytes are shifted, and selected out of units that
+are wider than the stage."""
+_LARGE_BOOKS: Final = 1 << 16
+"""Bytes of a block's books, more than which leave no room for two stages of 256 columns."""
 _COPIED: Final = 32
 """Bytes that an SM copies in a cycle where all do."""
 _SHARING_US: Final = 2.7
 _APART: Final = 1.06
 """Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
-out of the L2 cache."""
+out of the L2 cache. Where lookups limit, that is not seen."""
 _MANY_ROWS: Final = 256
 _ORDER_US: Final = 2.0
 """To begin the kernel before, that puts x in order."""
+_BLOCK_BYTES: Final = 1024
+"""Of shared memory, that each block takes besides its own."""
 _OTHER_BYTES: Final = 3072
 """Of shared memory, for barriers and the like."""
 _BASE_REGISTERS: Final = 44
+_SM_REGISTERS: Final = 65536
+_PRODUCER_THREADS: Final = 32
 
 
 class _Books(NamedTuple):
@@ -92,7 +101,8 @@ def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
 def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     """Those that have a program and fit."""
     placings = itertools.product((2, 1), (1, 2, 4), (1, 2, 4), (True, False), (4, 3, 2), ("weights", "accumulators"))
-    for (columns, tiles), placing in itertools.product(_widths(m), placings):
+    has_large_books = _LARGE_BOOKS < _one_copy(spec) <= device.shared_bytes
+    for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
         warpgroups, row_tiles, steps, share_tiles, stages, scales_on = placing
         draft = Schedule(
             columns,
@@ -111,12 +121,13 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
             yield draft
 
 
-def _widths(m: int) -> list[tuple[int, int]]:
+def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:
     """Columns of a tile of a product and how many of these a block has, by as few blocks as hold m rows."""
     if m <= 128:
         return [(-(-m // (8 * blocks)) * 8, 1) for blocks in ((1, 2) if m > 64 else (1,))]
     found = []
-    for columns, tiles in ((128, 2), (128, 1), (64, 1), (64, 2)):
+    # Beside large books two stages of 256 columns have no room.
+    for columns, tiles in ((128, 2), (128, 1), (64, 1), (64, 2), *([(96, 2)] if has_large_books else [])):
         blocks = -(-m // (columns * tiles))
         found.append((-(-m // (blocks * 8 * tiles)) * 8, tiles))
     return list(dict.fromkeys(found))
@@ -132,28 +143,33 @@ def _may_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
 def _most_registers(schedule: Schedule, device: Device) -> int:
     if schedule.exchanges_registers and device.gives_registers:
         return device.worker_registers(schedule.threads)
-    return min(232, 65536 // (-(-(schedule.threads + 32) // 128) * 128))
+    return min(232, _SM_REGISTERS // (-(-(schedule.threads + _PRODUCER_THREADS) // 128) * 128))
 
 
 def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
-    plan = VectorPlan(spec, schedule)
+    if _registers(schedule, VectorPlan(spec, schedule)) > _most_registers(schedule, device):
+        return False
+    return _room_for_books(spec, schedule, device) >= 0
+
+
+def _registers(schedule: Schedule, plan: VectorPlan) -> int:
+    """Of a thread that multiplies."""
     accumulators = schedule.row_tiles * schedule.columns_of_block // 2
     of_piece = plan.tiles * plan.piece_k // 4
     # Codes of a stage, of more than 8 bits as numbers of 16, and of other parts of their units.
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
     codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
-    codes += plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16 * (plan.parts_of_unit - 1)
-    if plan.vectors.bits % 8 and not plan.vectors.lattices:
-        # Codes that are shifted and masked, of all parts of a unit, before one is selected.
-        codes += 24
     # The assembler begins a second segment of a stage before it has scaled the first.
     sums = 1 if plan.is_one else 2 + (plan.segment_in_stage < schedule.stage_k)
     registers = _BASE_REGISTERS + accumulators * sums + 3 * of_piece + codes
-    if plan.vectors.has_book_scales and plan.are_added:
-        registers += 2 * of_piece
-    if registers > _most_registers(schedule, device):
-        return False
-    return _room_for_books(spec, schedule, device) >= 0
+    if schedule.column_tiles == 1:
+        # Between products of two tiles of columns it has none of these.
+        of_others = plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16
+        registers += of_others * (plan.parts_of_unit - 1)
+        registers += 2 * of_piece if plan.vectors.has_book_scales and plan.are_added else 0
+        # Codes that are shifted and masked, of all parts of a unit, before one is selected.
+        registers += 24 if plan.vectors.bits % 8 and not plan.vectors.lattices else 0
+    return registers
 
 
 def _ring_bytes(spec: LinearSpec, schedule: Schedule) -> int:
@@ -213,12 +229,23 @@ def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:
     return lookups * phases * (max(2.0, passes) if size > 16 else passes)
 
 
+def _goes_on_beside(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, device: Device) -> bool:
+    """Whether an SM has two blocks of a warpgroup, which change their books at different times."""
+    if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each):
+        return False
+    taken = device.shared_bytes - _room_for_books(spec, schedule, device) + _one_copy(spec) + _BLOCK_BYTES
+    registers = _registers(schedule, plan) * (schedule.threads + _PRODUCER_THREADS)
+    return 2 * taken <= device.shared_bytes and 2 * registers <= _SM_REGISTERS
+
+
 def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """What a product would take, with the kernel before it, in microseconds by counts."""
     plan, vectors = VectorPlan(spec, schedule), spec.vectors
     assert vectors is not None
     books = _books(spec, schedule, device)
-    slices = schedule.rows * schedule.stage_k / _SLICE
+    # While a block of one warpgroup waits for its next books, another one of its SM goes on.
+    together = 2 if _goes_on_beside(spec, schedule, plan, device) else 1
+    slices = together * schedule.rows * schedule.stage_k / _SLICE
     columns = schedule.columns_of_block
     of_products = max(columns, 32) / 2 * (1 if plan.are_added else vectors.books)
     lookups = vectors.books * _lookup_cycles(spec, books)
@@ -229,22 +256,25 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     reads = of_products / 2 + lookups
     products = _PRODUCT * slices * of_products
     if not plan.is_one:
-        products += schedule.rows * columns / 125 * -(-schedule.stage_k // plan.segment)
+        products += together * schedule.rows * columns / 125 * -(-schedule.stage_k // plan.segment)
     beside = slices * (lookups + adding)
-    stage_bytes = _ring_bytes(spec, schedule) / schedule.stages
-    if schedule.warpgroups > 1:
-        cycles = max(products + _STAGE + _BESIDE * beside, slices * reads + _STAGE, stage_bytes / _COPIED)
+    around = _STAGE
+    if plan.parts_of_unit > 1 and vectors.bits % 8:
+        around += _SHIFTED * plan.tiles
+    stage_bytes = together * _ring_bytes(spec, schedule) / schedule.stages
+    if schedule.warpgroups * together > 1:
+        cycles = max(products + around + _BESIDE * beside, slices * reads + around, stage_bytes / _COPIED)
     else:
-        cycles = max(products + _STAGE + beside, stage_bytes / _COPIED)
+        cycles = max(products + around + beside, stage_bytes / _COPIED)
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // schedule.stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
-    waves = -(-tiles // min(blocks, device.multiprocessors))
+    waves = -(-tiles // min(blocks, together * device.multiprocessors))
     stages, ending = waves * stages_of_tile, 0.0
     if not schedule.has_tile_each:
         stages = -(-tiles * stages_of_tile // blocks)
         # What the blocks of a tile have is added one after the other.
         ending = _SHARING_US * max(1.0, blocks / tiles / 1.5) * (tiles % blocks > 0)
-    if m > _MANY_ROWS and not schedule.has_tile_each:
+    if m > _MANY_ROWS and not schedule.has_tile_each and products >= beside:
         cycles *= _APART
     of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)
     if plan.switches_books:

@@ -111,6 +111,11 @@ def test_a_near_schedule_is_taken_only_if_it_is_about_as_good_by_estimate(
     assert near.reason.startswith("by estimate, ") and ": longer it would take as near W2A2 " in near.reason
     assert near.schedule == choose_planes(spec_of(2, 2, n=4096), 64, among=()).schedule
     assert here.schedule == slow
+    # A scaled time that is less than the best estimate is believed, whatever the estimate of that kernel is.
+    put(tmp_path / "fast.json", spec_of(2, 2), 64, slow, 6.0)
+    lowlp.use_tuned(tmp_path / "fast.json")
+    believed = choose_planes(spec_of(2, 2, n=4096), 64)
+    assert believed.reason.startswith("as near W2A2 8192x8192 M=64 (6.0 us")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Which schedule a product of planes takes, and why.
 
 What was measured for it; else what near shapes and widths took, if that is about as good by estimate as the best
-candidate; else that.
+candidate, or its scaled time is less than the estimate of that; else that.
 
 What was measured for N, K, rows of x and widths p x q is carried over to others as in APT-LLM (V-B, "approximate
 matching"): its schedule gets the extents that fit, and its time is scaled by the ratio of estimates. Of the nearest
@@ -94,7 +94,8 @@ def _chosen(spec: PlanesSpec, rows: int, device: Device, gpu: str, among: tuple[
     if not near:
         return Chosen(best, f"by estimate, {us:.1f} us: nothing was measured near")
     least = min(near, key=lambda one: one.scaled_us)
-    if least.estimate_us > _ABOUT * us:
+    # An estimate alone does not outweigh a measurement that comes to less.
+    if least.estimate_us > _ABOUT * us and least.scaled_us > us:
         return Chosen(best, f"by estimate, {us:.1f} us: longer it would take {_reason(least, near)}")
     return Chosen(least.schedule, _reason(least, near), least.scaled_us)
 

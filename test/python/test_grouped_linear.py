@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 import lowlp
 from lowlp.errors import LowlpError
 from lowlp.kernels.linear.experts import most_tiles_of_columns
-from lowlp.kernels.linear.experts_choosing import MOST_MEAN, schedule_for_experts, tiles_of_columns
+from lowlp.kernels.linear.experts_choosing import MOST_MEAN, schedule_for_experts
+from lowlp.kernels.linear.experts_estimates import tiles_of_columns
 from lowlp.kernels.linear.fitting import stage_bytes
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

@@ -202,7 +202,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
             )
 
 
-def _steps(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
+def steps_of_stage(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
     """Of a stage by warpgroups: `plain`, or where groups are no whole units, so many as are whole groups."""
     period = units_of_period(spec)
     return plain if period == 1 else tuple(steps for steps in (period, 2 * period) if steps in STEPS)
@@ -214,9 +214,9 @@ def wide_drafts(
     """Divisions by warpgroups no larger than the weights. Few rows of x are one tile of columns; many take several,
     whose blocks have an SM and a producer each."""
     if rows < 128:
-        forms = itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
+        forms = itertools.product(steps_of_stage(spec, (2, 4, 8)), (True, False), (1, 2))
     else:
-        forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
+        forms = itertools.product(steps_of_stage(spec, (1, 2, 4, 8)), (True,), (1,))
     places = ("accumulators", "weights", *(["rows"] if can_scale_rows(spec) else []))
     divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), places, forms)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks) in divisions:
@@ -299,7 +299,9 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
         return
     # The accumulators of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("accumulators", True), ("accumulators", False), ("weights", True)) if rows == 32 else (("weights", True),)
-    for steps, (scales_on, producer), share_tiles in itertools.product(_steps(spec, (2, 4)), forms, (True, False)):
+    for steps, (scales_on, producer), share_tiles in itertools.product(
+        steps_of_stage(spec, (2, 4)), forms, (True, False)
+    ):
         if share_tiles and not producer:
             continue
         yield Schedule(

@@ -129,24 +129,9 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     # Further tiles of columns read weights again.
     memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.74 * (-(-m // schedule.columns) - 1))
 
-    # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     is_shared, has_many_columns = shares_scales(spec, schedule), schedule.columns > 16
-    sums_of_x = (1.0 if is_shared else 0.5) / schedule.row_tiles if _has_offset(spec) else 0
-    if is_shared and has_many_columns and not spec.corrector:
-        # Offsets of codes are taken off weights.
-        sums_of_x = 0
-    decode = 4 * (_decode(spec) + _lookup(spec, _STREAMED_LOOK_UP))
     form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
-    fragment = form.product * _of_product(spec) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
-    weights_of_slice = UNIT_K * schedule.units * schedule.steps
-    sums = schedule.row_tiles * schedule.columns / 2
-    scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
-    if has_small_groups(spec):
-        # Each group has scales of its own to load and to convert, and zero points to take off.
-        groups = weights_of_slice / spec.group_size
-        load = _SHARE_SCALES if is_shared else _LOAD_SCALES
-        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * load)
-    cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
+    cycles, sums = cycles_of_warp(spec, schedule), schedule.row_tiles * schedule.columns / 2
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
     cycles_of_stage = max(warps_of_quarter * cycles, form.stage + form.warp * cycles)
     cycles_of_stage += _SHARE_STAGE if is_shared and has_many_columns else 0
@@ -168,6 +153,28 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if are_shared:
         ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
     return beginning + both + ending + (keeping_us(spec, schedule) if schedule.kept_rows else 0.0)
+
+
+def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
+    """Cycles that a warp without warpgroups keeps its quarter of an SM busy in a stage: with fragments of 16 x 16
+    weights, with sums."""
+    is_shared, has_many_columns = shares_scales(spec, schedule), schedule.columns > 16
+    sums_of_x = (1.0 if is_shared else 0.5) / schedule.row_tiles if _has_offset(spec) else 0
+    if is_shared and has_many_columns and not spec.corrector:
+        # Offsets of codes are taken off weights.
+        sums_of_x = 0
+    decode = 4 * (_decode(spec) + _lookup(spec, _STREAMED_LOOK_UP))
+    form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
+    fragment = form.product * _of_product(spec) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    weights_of_slice = UNIT_K * schedule.units * schedule.steps
+    sums = schedule.row_tiles * schedule.columns / 2
+    scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
+    if has_small_groups(spec):
+        # Each group has scales of its own to load and to convert, and zero points to take off.
+        groups = weights_of_slice / spec.group_size
+        load = _SHARE_SCALES if is_shared else _LOAD_SCALES
+        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * load)
+    return schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
 
 
 def _decode(spec: LinearSpec) -> float:
@@ -328,6 +335,36 @@ def _scattered_bytes(spec: LinearSpec, schedule: Schedule, m: int, shared: int) 
     return of_x + max(0.0, 1 - _HELD_BYTES / (x + weights)) * (tiles_of_columns - 1) * weights
 
 
+class WideStage(NamedTuple):
+    """Cycles of a stage by warpgroups, for many rows of x.
+
+    products  of the tensor cores
+    scaled    to scale their accumulators
+    beside    instructions for a scheduler beside products: those that decode
+    copies    until the stage's place in shared memory is filled again
+    """
+
+    products: float
+    scaled: float
+    beside: float
+    copies: float
+
+
+def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
+    """What a stage by warpgroups is made of."""
+    rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
+    decode = _decode(spec) + _lookup(spec, _MANY_LOOK_UP)
+    decode += _BESIDE_DECODE[schedule.scales_on] * spec.x_bytes / 2
+    beside = rows * stage_k / 200 * (decode + _beside_plan(spec, schedule, many=True))
+    scaled = 0.0
+    if schedule.scales_on == "accumulators" and not is_one_sum(spec):
+        scaled = rows * columns / 125 * -(-stage_k // spec.group_size)
+    # A place is filled again while the others are read.
+    copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
+    copies = max(copied, (_REFILL + copied) / (schedule.stages - 1))
+    return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside, copies)
+
+
 def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """Of a kernel by warpgroups for many rows of x: stage by stage, products, and the part of the decoding that they do
     not hide; the beginning and end of each tile; then what shared tiles cost."""
@@ -349,15 +386,9 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
             scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
             longer = _SCATTERED_STAGE * share_stages
 
-    decode = _decode(spec) + _lookup(spec, _MANY_LOOK_UP)
-    decode += _BESIDE_DECODE[schedule.scales_on] * spec.x_bytes / 2
-    beside = rows * stage_k / 200 * (decode + _beside_plan(spec, schedule, many=True))
-    products = form.product * rows * columns * stage_k * spec.x_bytes / 4096
-    if schedule.scales_on == "accumulators" and not is_one_sum(spec):
-        products += rows * columns / 125 * -(-stage_k // spec.group_size)
-    # A place is filled again while the others are read.
-    copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
-    cycles = max(products + form.stage + form.decode * beside, copied, (_REFILL + copied) / (schedule.stages - 1))
+    cost = cycles_of_wide_stage(spec, schedule)
+    busy = form.product * cost.products + cost.scaled + form.stage + form.decode * cost.beside
+    cycles = max(busy, cost.copies)
     compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + spec.x_bytes * m * spec.k + 2 * m * spec.n) / device.bytes_per_us

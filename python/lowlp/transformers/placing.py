@@ -37,6 +37,8 @@ class Waiting(torch.nn.Module):  # type: ignore[misc]
 
     takes    `Linear` or `Embedding`
     scale    what an embedding multiplies its rows by, as `scale_of` says
+    head     the rows of a head, which stay on one rank
+    style    of tensor parallelism: the name in the plan, and the mesh; None: every rank has it whole
     """
 
     def __init__(self, module: torch.nn.Module, nbytes: int, name: str) -> None:
@@ -45,6 +47,8 @@ class Waiting(torch.nn.Module):  # type: ignore[misc]
         self.takes: type[Linear] | type[Embedding] = Embedding if isinstance(module, torch.nn.Embedding) else Linear
         self.shape = tuple(module.weight.shape)
         self.dtype: torch.dtype = module.weight.dtype
+        self.name, self.head = name, 1
+        self.style: tuple[str, Any] | None = None
         if nbytes:
             self.register_buffer("waiting", torch.empty(nbytes, dtype=torch.uint8, device="meta"))
         self.bias = getattr(module, "bias", None)

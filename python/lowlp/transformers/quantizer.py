@@ -19,7 +19,7 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.quantizers_utils import should_convert_module
 
 from lowlp import checkpoints
-from lowlp.checkpoints.own import METHOD
+from lowlp.checkpoints.own import METHOD, PackedParts
 from lowlp.errors import CheckpointError
 from lowlp.torch import Config, Embedding, Linear
 from lowlp.torch.quantized_module import QuantizedModule, family_of
@@ -31,6 +31,7 @@ from .embeddings import ScaledEmbedding, scale_of, scaled_like
 from .fusing import fuse_projections, is_fused
 from .gguf import FILE, GgufModel
 from .inputs import linear_of, linear_with, settings_of
+from .parallel import cut_bias_of_part, divided, family_said, head_of, multiple_of, read_part, share_part
 from .placing import Placing, Waiting, forget_tie, place
 
 
@@ -81,7 +82,14 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
                 raise CheckpointError(f'{opened.path}: nothing in it is quantised; LowlpConfig("int4") quantises it')
             self.placing = place(model, opened, self.quantization_config.strict)
             self._triggers = _triggers(self.placing, opened)
+            for base, layer in self.placing.layers.items():
+                model.get_submodule(base).head = head_of(model, base, layer.shape[0])
             return
+        if (getattr(getattr(model.config, "distributed_config", None), "tp_size", None) or 1) > 1:
+            raise LowlpValueError(
+                "quantization_config: weights are not quantised in parts; quantise and save the model on one process, "
+                "and load what was saved in parallel"
+            )
         excluded = self.get_modules_to_not_convert(
             model, self.quantization_config.modules_to_not_convert, model._keep_in_fp32_modules, add_default_skips=True
         )
@@ -140,17 +148,27 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
         """Reads the weights of the module `base`, and puts it in its place."""
         layer = self.placing.layers[base]
         waiting = model.get_submodule(base)
-        weights = layer.load(family_of(waiting.dtype))
+        family, settings = family_of(waiting.dtype), self.quantization_config.modules
+        multiple = 1 if waiting.style is None else multiple_of(base, waiting, self.placing.layers)
+        parts = layer.parts()
+        is_plain = not layer.inputs and base not in settings
+        if waiting.style and is_plain and isinstance(parts, PackedParts) and family_said(parts.header) == family:
+            new = scaled_like(read_part(base, waiting, parts, multiple, device), waiting.scale)
+            _put(model, base, new, waiting.bias)
+            return
+        place, device = device, device if waiting.style is None else torch.device("cpu")
+        weights = layer.load(family)
         if waiting.takes is Embedding:
             new = scaled_like(Embedding.from_quantized(weights, device=device, dtype=waiting.dtype), waiting.scale)
-        elif base in self.quantization_config.modules:
-            new = linear_with(self.quantization_config.modules[base], weights, None, device, waiting.dtype)
+        elif base in settings:
+            new = linear_with(settings[base], weights, None, device, waiting.dtype)
         else:
             # bitsandbytes rounds x but for outliers, whose columns are found at run time: x as it is is nearer.
             is_rounded = self.quantization_config.activations and not layer.format.startswith("bitsandbytes")
             inputs = layer.inputs if is_rounded else None
             new = linear_of(weights, None, inputs, device, waiting.dtype)
-        _put(model, base, new, waiting.bias)
+        divided(base, waiting, new, multiple)
+        _put(model, base, new.to(place), waiting.bias)
 
     def _process_model_after_weight_loading(self, model: Any, **kwargs: Any) -> None:
         ours = (_Read, _Quantize)
@@ -166,6 +184,7 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
                 raise CheckpointError(f"{name}: its weights were not read")
             if isinstance(module, QuantizedModule) and isinstance(bias := getattr(module, "bias", None), torch.Tensor):
                 bias.requires_grad_(False)
+                cut_bias_of_part(module)
         if self.quantization_config.fuse:
             fuse_projections(model)
         settings = {name: settings_of(module) for name, module in model.named_modules()}
@@ -197,6 +216,8 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
 
     def get_state_dict_and_metadata(self, model: Any) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         """Of transformers: what `save_pretrained` writes. Weights that modules share are there once."""
+        if any(isinstance(module, QuantizedModule) and module.part_of for module in model.modules()):
+            raise LowlpValueError("tp_plan: each rank has parts of the weights; save the model from one process")
         if is_fused(model):
             raise LowlpValueError("fuse: a model with fused projections cannot be saved; load it without fuse=True")
         state: dict[str, torch.Tensor] = model.state_dict()
@@ -299,6 +320,7 @@ def _share(model: Any, name: str, source: QuantizedModule) -> None:
         if takes is Embedding
         else Linear.of_tensors(tensors, source._stored_header, source.dtype)
     )
+    share_part(name, getattr(old, "style", None), source, found)
     _put(model, name, scaled_like(found, scale), getattr(old, "bias", None))
 
 

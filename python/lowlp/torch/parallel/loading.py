@@ -84,20 +84,24 @@ def _load_weights(module: QuantizedModule, opened: checkpoints.Checkpoint, name:
     found: Any = layer.parts()
     parts: PackedParts | _HeldParts = found if isinstance(found, PackedParts) else _HeldParts(module, opened, name)
     _check_header(name, header, parts.header)
-    columns = None
     nbytes = parts.part_bytes(part)
+    fill(module, parts, device if device is not None else _place(module.get_buffer("packed")))
+    opened.release(name)
+    return nbytes
+
+
+def fill(module: QuantizedModule, parts: PackedParts | _HeldParts, device: Any) -> None:
+    """Gives a module its part of weights that are stored, on a device; nothing else of them is read."""
+    part = module.part_of[1] if module.part_of else whole_of(module._stored_header)
+    columns = None
     if X_COLUMNS in module._buffers:
         # A part of permuted weights, for columns of x in the order in which they are packed.
         columns = torch.from_numpy(np.array(parts.stored("permutation")[part.columns])).long()
         parts = parts.without_permutation()
-    weights = parts.part(part)
-    opened.release(name)
-    place = device if device is not None else _place(module.get_buffer("packed"))
-    tensors, made = tensors_of(weights, place, of_experts=isinstance(module, GroupedLinear))
+    tensors, made = tensors_of(parts.part(part), device, of_experts=isinstance(module, GroupedLinear))
     module._set_weights(tensors, made)
     if columns is not None:
-        module._buffers[X_COLUMNS] = columns.to(place)
-    return nbytes
+        module._buffers[X_COLUMNS] = columns.to(device)
 
 
 class _HeldParts:

@@ -77,6 +77,13 @@ class ColwiseParallel(of_torch.ColwiseParallel):  # type: ignore[misc]
             raise _wrong_module(module, "ColwiseParallel")
         else:
             return super()._apply(module, device_mesh)
+        return self.with_hooks(module, device_mesh, widths)
+
+    def with_hooks(self, module: torch.nn.Module, device_mesh: Any, widths: Sequence[int] | None) -> torch.nn.Module:
+        """Makes a module that has its part of the weights take x and give y in the layouts of the style.
+
+        widths  the columns of y that each rank has; None for those of several blocks
+        """
         wanted, layouts, is_local = self.output_layouts[0], self.input_layouts[0], self.use_local_output
         is_kept = _is_of_columns(wanted) and is_local
         if not is_kept and widths is None:

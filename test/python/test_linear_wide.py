@@ -389,3 +389,23 @@ def test_what_is_chosen_for_epilogues_does_not_spill(m: int, fields: dict[str, A
     kernel = compilation.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
     assert "remarks on products" not in kernel.report()
+
+
+@pytest.mark.parametrize(("weight", "columns"), [("int2", 40), ("nf4", 56)])
+def test_gate_and_up_without_room_for_64_columns(weight: str, columns: int) -> None:
+    """Units of many rows and entries of tables leave gate and up room for fewer columns. Products without warpgroups
+    would take twice as long."""
+    qw = weights(512, 256, weight, activation="bf16")
+    large = LinearSpec(28672, 4096, qw.codec, activation="bf16", out="bf16", aligned=True, epilogue="silu_mul")
+    schedule = schedule_for(large, 2048)
+    assert schedule.warpgroups and schedule.columns == columns
+    kernel = compilation.compile(linear_kernel(large, schedule), "sm_90a")
+    assert kernel.spilled_bytes == 0
+    spec = replace(large, n=512, k=256)
+    x = np.random.default_rng(5).normal(size=(70, 256)).astype(ACTIVATIONS["bf16"])
+    y = np.full((70, 256), np.nan, ACTIVATIONS["bf16"])
+    program = compilation.compile_cpu(linear_kernel(spec, schedule), opt_level=2)
+    operands = host_operands(qw, "bf16", "silu_mul", schedule)
+    program(x=x, **operands, y=y, m=70, x_stride=256, blocks=BLOCKS)
+    gate, up = np.split(x.astype(np.float64) @ qw.dequantize().astype(np.float64).T, 2, axis=1)
+    assert error_of(y, gate / (1 + np.exp(-gate)) * up) < 4e-3

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lowlp.compiler.targets import target
@@ -41,6 +41,8 @@ _MOST_OF_FOUR: Final = 64
 """Tiles of 64 rows times columns, of a warpgroup of four that multiply bytes."""
 _MOST_COLUMNS: Final = 128
 """Of a tile by warpgroups."""
+_NARROW_COLUMNS: Final = (56, 48, 40, 32)
+"""Of a tile by warpgroups of gate and up, where none of more columns fits that scales accumulators."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
 """The most accumulators of a warp without stages: 64 of a thread."""
 EXACT_ROWS: Final = 64
@@ -118,6 +120,16 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
         large = [size for size in _LARGE_CLUSTERS if size * tiles <= FOUND_BY_LARGE * device.multiprocessors]
         wide = wide_drafts(spec, rows, device, (*_SHARINGS, *((True, size) for size in large)))
         drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
+    has_room = False
+    for schedule in _that_fit(spec, rows, device, drafts):
+        has_room |= schedule.warpgroups > 0 and schedule.scales_on == "accumulators"
+        yield schedule
+    if rows > _NARROW_COLUMNS[-1] and spec.products > 1 and not has_room:
+        yield from _that_fit(spec, rows, device, _narrow_drafts(spec, rows, device))
+
+
+def _that_fit(spec: LinearSpec, rows: int, device: Device, drafts: Iterable[Schedule]) -> Iterator[Schedule]:
+    """Those of some drafts that have a program and fit the GPU, with the stages that fit."""
     for draft in drafts:
         if draft.rows > max(64, spec.n) or draft.stage_k * draft.cluster > spec.k:
             continue
@@ -125,6 +137,17 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
             continue
         if has_program(spec, draft, rows) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
+
+
+def _narrow_drafts(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
+    """Divisions by warpgroups with tiles of fewer columns than `wide_drafts` has: gate and up take twice the
+    accumulators, for which units of many rows, or entries of tables, leave no room where scales go on them."""
+    if not target(device.arch).instructions["wgmma.mma_async"]:
+        return
+    for draft in wide_drafts(spec, rows, device, ((True, 1), (False, 1))):
+        if draft.columns == min(rows, 64) and draft.column_tiles == 1:
+            narrower = (columns for columns in _NARROW_COLUMNS if columns < draft.columns)
+            yield from (dataclasses.replace(draft, columns=columns) for columns in narrower)
 
 
 def with_multicast(spec: LinearSpec, schedule: Schedule, rows: int, device: Device = H200) -> Schedule | None:

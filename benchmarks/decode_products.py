@@ -11,12 +11,13 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import torch
-from decode_layers import DEVICE, DTYPE, ON_GPU, Shape, silu_mul
+from decode_layers import DEVICE, DTYPE, ON_GPU, PagedCaches, Shape, silu_mul
 
 import lowlp
 import lowlp.torch
@@ -32,63 +33,65 @@ OURS: dict[str, tuple[str, int | None, str | None]] = {
     "nf4": ("nf4", 128, None),
     "mxfp4": ("mxfp4", 32, None),
     "2x8": ("aqlm-2x8", None, None),
+    "gptvq-2": ("gptvq-2", None, None),
+    "quip-4": ("e8p+e8p channel f16", None, None),
     "w8a8": ("int8", None, "int8"),
     "w4a8": ("int4", None, "int8"),
     "w2a2": ("int2", None, "int2"),
 }
-"""Kind -> the type for `lowlp.quantize`, its group, and the type of the activations."""
+"""Kind -> the type for `lowlp.quantize`, or a codec; its group; and the type of the activations."""
+_NAMED = ("mxfp4", "aqlm-2x8", "gptvq-2")
 
 
 @functools.cache
 def _sample(kind: str, k: int) -> Any:
-    """A little weight of the kind, for its codec, its family and what is no code."""
+    """A module of little weights of the kind, for its codec, its family and its table."""
     dtype, group, activation = OURS[kind]
-    w = np.random.default_rng(0).normal(size=(64, k if activation else 256)).astype(np.float32)
-    options = {} if dtype in ("mxfp4", "aqlm-2x8") else {"group_size": group}
+    if " " in dtype:
+        return lowlp.torch.Linear(256, 256, dtype, bias=False, family="bf16")
+    w = np.random.default_rng(0).normal(size=(256, k)).astype(np.float32)
+    options = {} if dtype in _NAMED else {"group_size": group}
     qw = lowlp.quantize(w, dtype, activation="bf16", **options)
-    return placed_for(qw, activation, None, torch.device(DEVICE, 0) if ON_GPU else torch.device("cpu"))
+    device = torch.device(DEVICE, 0) if ON_GPU else torch.device("cpu")
+    return lowlp.torch.Linear.from_quantized(placed_for(qw, activation, None, device))
 
 
 def ours(kind: str, n: int, k: int, epilogue: str | None) -> Any:
     """`lowlp.torch.Linear` with random codes."""
-    sample = _sample(kind, k if OURS[kind][2] else 0)
-    stored = lowlp.torch.Linear.from_quantized(sample)
+    activation = OURS[kind][2]
+    sample = _sample(kind, k if activation else 256)
     module = lowlp.torch.Linear(
         k,
         n,
         sample.codec,
         bias=False,
         epilogue=epilogue,
-        activation=OURS[kind][2],
+        activation=activation,
         device=DEVICE,
         dtype=DTYPE,
-        family=sample.family,
+        family=sample.quantized.family,
     ).eval()
-    for part in module._names:
-        tensor, held = module.get_buffer(part), stored.get_buffer(part)
-        if part == "packed":
-            tensor.random_(-(2**31), 2**31 - 1)
-        elif part != "scales":
-            tensor.copy_(held)
-    scale = 1 / (_rms(kind, stored) * math.sqrt(k))
-    scales = module.get_buffer("scales")
-    if scales.dtype == torch.uint8:
-        scales.fill_(127 + round(math.log2(scale)))
+    parts = {part: module.get_buffer(part) for part in module._names}
+    parts["packed"].random_(-(2**31), 2**31 - 1)
+    rms = 1.0
+    if "codebooks" in parts:
+        parts["codebooks"].normal_(0, parts["codebooks"].shape[0] ** -0.5 if kind == "2x8" else 1)
+    elif "book_scales" in parts:
+        # Of lattices: each refines what those before it leave. Their values are about 1.
+        parts["book_scales"].copy_(torch.tensor([0.25**number for number in range(len(parts["book_scales"]))]))
+    elif "lut" in parts:
+        parts["lut"].copy_(sample.get_buffer("lut"))
+        rms = float(parts["lut"].float().square().mean().sqrt())
+    elif kind == "mxfp4":
+        rms = math.sqrt(2 * sum(x * x for x in (0.5, 1, 1.5, 2, 3, 4, 6)) / 16)
     else:
-        scales.uniform_(0.75 * scale, 1.25 * scale)
+        rms = 2 ** int(OURS[kind][0][-1]) / math.sqrt(12)
+    scale = 1 / (rms * math.sqrt(k))
+    if parts["scales"].dtype == torch.uint8:
+        parts["scales"].fill_(127 + round(math.log2(scale)))
+    else:
+        parts["scales"].uniform_(0.75 * scale, 1.25 * scale)
     return module
-
-
-def _rms(kind: str, stored: Any) -> float:
-    """The root of the mean square of what random codes mean, before scales."""
-    if "codebooks" in stored._names:
-        books = stored.get_buffer("codebooks").float()
-        return float(books.square().mean((-2, -1)).sum().sqrt())
-    if "lut" in stored._names:
-        return float(stored.get_buffer("lut").float().square().mean().sqrt())
-    if kind == "mxfp4":
-        return math.sqrt(2 * sum(x * x for x in (0.5, 1, 1.5, 2, 3, 4, 6)) / 16)
-    return float(2 ** int(OURS[kind][0][-1]) / math.sqrt(12))
 
 
 def bf16(n: int, k: int) -> Product:
@@ -128,14 +131,35 @@ def product(kind: str, shape: Shape, name: str) -> Product:
     return (lambda x: silu_mul(call(x), shape.feed)) if epilogue else call
 
 
-def compile_ahead(jobs: list[tuple[str, Shape, str, int]], report: Callable[[str], None]) -> None:
-    """Fills the cache of kernels for (kind, shape, name, rows), in as many processes as there are processors."""
-    if not ON_GPU or not jobs:
+def compile_ahead(
+    jobs: list[tuple[str, Shape, str, int]],
+    of_caches: list[tuple[str, Shape, int, int, int]],
+    report: Callable[[str], None],
+) -> None:
+    """Fills the cache of kernels for (kind, shape, name, rows) and (type of cache, shape, batch, tokens, length), in as
+    many processes as there are processors."""
+    if not ON_GPU or not jobs + of_caches:
         return
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(jobs)), get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(_compile, *job) for job in jobs]):
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(jobs) + len(of_caches)), get_context("spawn")) as pool:
+        begun = [pool.submit(_compile_cache, *job) for job in of_caches]
+        begun += [pool.submit(_compile, *job) for job in jobs]
+        for done in as_completed(begun):
             if done.result():
                 report(done.result())
+
+
+def _compile_cache(kv: str, shape: Shape, batch: int, tokens: int, length: int) -> str:
+    try:
+        torch.set_num_threads(1)
+        with torch.no_grad():
+            paged = PagedCaches(replace(shape, layers=1), kv, batch, tokens, length if tokens == 1 else tokens)
+            q = torch.zeros(batch, shape.heads, tokens, shape.head, device=DEVICE, dtype=DTYPE)
+            k, v = torch.zeros(2, batch * tokens, shape.kv_heads, shape.head, device=DEVICE, dtype=DTYPE)
+            paged.attend(q, k, v, 0)
+        torch.cuda.synchronize()
+    except Exception as error:  # the turn of the kind will say it again
+        return f"cache {kv} {batch} x {tokens}: {type(error).__name__}: {str(error)[:200]}"
+    return ""
 
 
 def _compile(kind: str, shape: Shape, name: str, rows: int) -> str:
@@ -145,7 +169,6 @@ def _compile(kind: str, shape: Shape, name: str, rows: int) -> str:
         with torch.no_grad():
             ours(kind, n, k, epilogue)(torch.zeros(rows, k, device=DEVICE, dtype=DTYPE))
         torch.cuda.synchronize()
-        torch.cuda.empty_cache()
     except Exception as error:  # the kind's turn will say it again, and others go on
         return f"{kind} {name} M = {rows}: {type(error).__name__}: {str(error)[:200]}"
     return ""

@@ -28,6 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint: 4 bits, groups of 32, calibrated."""
     torch.manual_seed(0)
     plain, made = tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("gptq")
+    # It writes logs where it is.
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.chdir(tmp_path_factory.mktemp("logs"))
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": len(WORDS)}
     ends = {"bos_token_id": 0, "eos_token_id": None, "pad_token_id": 0}
     config = LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2, **ends, initializer_range=0.2)
@@ -39,6 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = torch.randint(1, len(WORDS), (8, 256), generator=torch.Generator().manual_seed(1))
     quantised.quantize([" ".join(WORDS[number] for number in row) for row in rows.tolist()], batch_size=1)
     quantised.save(str(made))
+    monkeypatch.undo()
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +15,7 @@ from lowlp.errors import LowlpError
 from lowlp.kernels.linear.experts import most_tiles_of_columns
 from lowlp.kernels.linear.experts_choosing import MOST_MEAN, schedule_for_experts
 from lowlp.kernels.linear.experts_estimates import tiles_of_columns
+from lowlp.kernels.linear.experts_measured import MEASURED, measured_schedule
 from lowlp.kernels.linear.fitting import stage_bytes
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -143,6 +145,25 @@ def test_schedules_follow_the_number_of_rows_alone() -> None:
     # Of four rows that choose among many experts nearly all have a tile of their own.
     assert 3.9 < tiles_of_columns(128, 4, 8) < 4.0 and most_tiles_of_columns(128, 4, 8) == 4
     assert most_tiles_of_columns(2, 20, 8) == 4 and most_tiles_of_columns(5, 0, 8) == 0
+
+
+def test_tiles_are_counted_as_rows_fall() -> None:
+    for routing, weights_of_experts in (("uniform", np.ones(64)), ("zipf", 1 / np.arange(1, 65))):
+        rows = RANDOM.poisson(300 * weights_of_experts / weights_of_experts.sum(), size=(2000, 64))
+        for columns in (8, 24, 1 << 30):
+            wanted = (-(-rows // columns)).sum(1).mean()
+            assert tiles_of_columns(64, 300, columns, routing) == pytest.approx(wanted, rel=0.02), (routing, columns)
+
+
+def test_what_was_measured_goes_before_estimates() -> None:
+    for (experts, n, k, codec), measured in MEASURED.items():
+        spec = LinearSpec(n=n, k=k, codec=codec, aligned=True, experts=experts)
+        for rows, draft in measured.items():
+            found = schedule_for_experts(spec, max(1, rows) * experts)
+            assert dataclasses.replace(found, columns=draft.columns, stages=2) == draft, (spec, rows)
+        # Of other numbers of rows, and of other types, estimates speak.
+        assert schedule_for_experts(spec, 5000 * experts).stages
+        assert measured_schedule(dataclasses.replace(spec, n=n + 64), 0) is None
 
 
 def test_what_several_parts_need_is_copied_once() -> None:

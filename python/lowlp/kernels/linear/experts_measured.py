@@ -45,8 +45,7 @@ def _wide(warpgroups: int, row_tiles: int, columns: int, column_tiles: int, step
     )
 
 
-# Experts, N, K and codec; then rows of each expert.
-_MEASURED: Final[Mapping[tuple[int, int, int, str], Mapping[int, Schedule]]] = {
+MEASURED: Final[Mapping[tuple[int, int, int, str], Mapping[int, Schedule]]] = {
     (128, 5760, 2880, "f4e2m1 g32 e8m0"): {
         0: _streamed(4, 4, 2, 1, 2, 1),
         32: _wide(3, 2, 48, 1, 2, "weights"),
@@ -108,11 +107,12 @@ _MEASURED: Final[Mapping[tuple[int, int, int, str], Mapping[int, Schedule]]] = {
     },
     (256, 7168, 2048, "int4 g128 f16"): {0: _streamed(2, 8, 4, 1, 1, 1)},
 }
+"""By experts, N, K and codec, and then by rows of each expert: drafts, whose stages are yet to be fitted."""
 
 
 def measured_schedule(spec: LinearSpec, rows: int) -> Schedule | None:
     """The draft for about so many rows of each expert, 0 for few; None where none was measured."""
-    found = _MEASURED.get((spec.experts, spec.n, spec.k, str(spec.codec)), {})
+    found = MEASURED.get((spec.experts, spec.n, spec.k, str(spec.codec)), {})
     if rows == 0:
         return found.get(0)
     near = [count for count in found if count and max(count, rows) <= _NEAR * min(count, rows)]

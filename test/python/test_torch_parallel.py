@@ -142,7 +142,7 @@ def check_model(mesh: Any, folder: str) -> None:
         )
     check_words(mesh, whole, cut)
     check_layouts(mesh)
-    check_experts(mesh)
+    check_experts(mesh, folder)
     check_mistakes(mesh)
     if mesh.size() == 2:
         check_gradients(mesh)
@@ -211,7 +211,7 @@ def check_layouts(mesh: Any) -> None:
     assert torch.equal(rows(x), merged()(x))
 
 
-def check_experts(mesh: Any) -> None:
+def check_experts(mesh: Any, folder: str) -> None:
     rng = np.random.default_rng(8)
     up, down = (
         lowlp.quantize(rng.normal(size=shape).astype(np.float32) / 8, "int6", group_size=32)
@@ -222,7 +222,16 @@ def check_experts(mesh: Any) -> None:
     x, ids = integers(7, 64), torch.from_numpy(rng.integers(-1, 6, (7, 2)))
     weights = torch.from_numpy(rng.random((7, 2))).float()
     wanted = lowlp.torch.Experts(up, down, **biases)(x, ids, weights)
+    path = f"{folder}/experts-{mesh.get_local_rank()}"
+    stored = {"gate_up.weight": up, "down.weight": down}
+    stored |= {"gate_up.bias": biases["gate_up_bias"], "down.bias": biases["down_bias"]}
+    lowlp.checkpoints.save(path, stored)
     for how in ("experts", "inner"):
+        empty = lowlp.torch.Experts.empty(5, 64, 256, up.codec, bias=True, device="meta", dtype=torch.float32)
+        parallelize_module(empty, mesh, ExpertParallel(how))
+        found = load(empty, path)
+        assert found.nbytes < 0.62 * found.of
+        torch.testing.assert_close(empty(x, ids, weights), wanted, rtol=1e-5, atol=1e-5)
         module = lowlp.torch.Experts(up, down, **biases)
         parallelize_module(module, mesh, ExpertParallel(how))
         torch.testing.assert_close(module(x, ids, weights), wanted, rtol=1e-5, atol=1e-5)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from lowlp.errors import LowlpTypeError
 from lowlp.kernels.linear.spec import GATED
+from lowlp.numeric.codec import Codec
 from lowlp.ops.graph_breaks import outside_of_graphs
 from lowlp.ops.grouped_linear import grouped_linear
 from lowlp.weights.interleaved_rows import with_turns_apart
@@ -17,8 +19,8 @@ from lowlp_runtime.errors import LowlpValueError
 
 from .host_products import product_with_slabs
 from .products import check_device, check_options
-from .quantized_module import QuantizedModule, activation_type
-from .stored_tensors import tensors_of, weights_of
+from .quantized_module import QuantizedModule, activation_type, family_of
+from .stored_tensors import empty_tensors, tensors_of, weights_of
 
 
 class GroupedLinear(QuantizedModule):
@@ -51,21 +53,55 @@ class GroupedLinear(QuantizedModule):
         """
         tensors, header = tensors_of(qw, device, of_experts=True)
         found = cls.__new__(cls)
-        QuantizedModule.__init__(found, tensors, header)
+        found._hold(tensors, header, bias, epilogue, dtype)
+        return found
+
+    @classmethod
+    def empty(
+        cls,
+        experts: int,
+        in_features: int,
+        out_features: int,
+        codec: Codec | str,
+        *,
+        bias: bool = False,
+        epilogue: str | None = None,
+        family: str | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> GroupedLinear:
+        """The module of weights [experts, out_features, in_features] that wait for a state, on the meta device for
+        example; the other arguments as those of `lowlp.torch.Linear`."""
+        kind = dtype or torch.get_default_dtype()
+        shape = (experts, out_features, in_features)
+        tensors, header = empty_tensors(codec, shape, family or family_of(kind), device)
+        found = cls.__new__(cls)
+        held = torch.zeros(experts, out_features, device=device, dtype=kind) if bias else None
+        found._hold(tensors, header, held, epilogue, kind)
+        return found
+
+    def _hold(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        header: str,
+        bias: torch.Tensor | None,
+        epilogue: str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        QuantizedModule.__init__(self, tensors, header)
         check_options(epilogue, None, None)
-        found.experts, found.out_features, found.in_features = found._fields["shape"]
-        if epilogue in GATED and found.out_features % 2:
-            raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {found.out_features}")
-        found.epilogue = epilogue
-        found.dtype = activation_type(found._fields["family"], dtype)
-        found.register_parameter("bias", None)
+        self.experts, self.out_features, self.in_features = self._fields["shape"]
+        if epilogue in GATED and self.out_features % 2:
+            raise LowlpValueError(f"epilogue: {epilogue} needs an even N, got weights of N = {self.out_features}")
+        self.epilogue = epilogue
+        self.dtype = activation_type(self._fields["family"], dtype)
+        self.register_parameter("bias", None)
         if bias is not None:
-            wanted = (found.experts, found.out_features)
+            wanted = (self.experts, self.out_features)
             if tuple(bias.shape) != wanted:
                 raise LowlpValueError(f"bias: must have shape {wanted}, got {tuple(bias.shape)}")
             held = bias.detach().to(device=tensors["packed"].device, dtype=dtype)
-            found.bias = torch.nn.Parameter(held, requires_grad=False)
-        return found
+            self.bias = torch.nn.Parameter(held, requires_grad=False)
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -147,6 +183,38 @@ class Experts(torch.nn.Module):  # type: ignore[misc]
                 f"down: must have shape [E, H, I] = {wanted} for gate_up [E, 2 I, H] = {list(gate_up.shape)}, got "
                 f"{list(down.shape)}"
             )
+
+    @classmethod
+    def empty(
+        cls,
+        experts: int,
+        hidden: int,
+        inner: int,
+        codec: Codec | str,
+        *,
+        down_codec: Codec | str | None = None,
+        activation: str = "silu_mul",
+        bias: bool = False,
+        family: str | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> Experts:
+        """The module of weights that wait for a state, on the meta device for example.
+
+        experts, hidden, inner  E, H and I
+        codec, down_codec       of gate and up, and of down, or their texts; None: the same
+        bias                    with biases
+        family, device, dtype   as of `lowlp.torch.Linear`
+        """
+        if activation not in GATED:
+            raise LowlpValueError(f"activation: must be one of {', '.join(GATED)}, got {activation!r:.40}")
+        found = cls.__new__(cls)
+        torch.nn.Module.__init__(found)
+        found.activation = activation
+        options: dict[str, Any] = {"bias": bias, "family": family, "device": device, "dtype": dtype}
+        found.gate_up = GroupedLinear.empty(experts, hidden, 2 * inner, codec, epilogue=activation, **options)
+        found.down = GroupedLinear.empty(experts, inner, hidden, down_codec or codec, **options)
+        return found
 
     def forward(self, x: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """y [..., H] of x [..., H].

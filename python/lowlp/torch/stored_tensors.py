@@ -67,7 +67,7 @@ def tensors_of(
 
 
 def empty_tensors(
-    codec: Codec | str, shape: tuple[int, int], activation: object, device: Any, **options: bool
+    codec: Codec | str, shape: tuple[int, ...], activation: object, device: Any, **options: bool
 ) -> tuple[dict[str, torch.Tensor], str]:
     """Tensors of zeros for weights of a codec, or its text, and shape, on any device, 'meta' too, and the header.
 

@@ -25,13 +25,14 @@ class ArrayShape(NamedTuple):
 
 def array_shapes(
     codec: Codec,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     activation: object = None,
     *,
     permutation: bool = False,
     row_scale2: bool = False,
 ) -> tuple[dict[str, ArrayShape], str]:
-    """What `QuantizedTensor.to_arrays` gives for weights (N, K) of this codec: the arrays by name, and the header.
+    """What `QuantizedTensor.to_arrays` gives for weights (N, K) or (E, N, K) of this codec: the arrays by name, and the
+    header.
 
     activation   the family, as `QuantizedTensor` has it
     permutation  with a permutation of the columns
@@ -39,7 +40,8 @@ def array_shapes(
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name `shape`, `codec` or `activation`.
     """
-    n, k = extents = shape_of_words(shape)
+    extents = shape_of_words(shape)
+    *outer, k = extents
     if not isinstance(codec.group, str) and k % codec.group:
         raise LowlpValueError(f"codec: its groups of {codec.group} must divide K = {k}")
     size = k if isinstance(codec.group, str) else group_size_of(k, codec.group)
@@ -47,15 +49,15 @@ def array_shapes(
     dtype = codec.vectors.code_dtype.name if codec.vectors else f"uint{codec.bits}" if codec.table else str(codec.code)
     header = header_of(codec, extents, form.family, dtype, permutation)
     groups = k // size
-    of_groups = (1, 1) if codec.group == "tensor" else (n, groups)
-    supers = (n, math.ceil(k / codec.super_group) if isinstance(codec.super_group, int) else 1)
+    of_groups = (1, 1) if codec.group == "tensor" else (*outer, groups)
+    supers = (*outer, math.ceil(k / codec.super_group) if isinstance(codec.super_group, int) else 1)
     shapes: dict[str, tuple[int, ...]] = {
         "packed": tuple(form.public_shape),
         "scales": _of_numbers(codec.scale, of_groups),
         "zeros": of_groups,
         "offsets": _of_numbers(codec.offsets, of_groups),
-        "scale2": (n,) if row_scale2 else (1,),
-        "lut": _of_tables(codec, n, groups),
+        "scale2": tuple(outer) if row_scale2 else (1,),
+        "lut": _of_tables(codec, outer[-1], groups),
         "permutation": (k,),
         "super_scales": supers,
         "super_offsets": supers,
@@ -66,9 +68,9 @@ def array_shapes(
     return {name: ArrayShape(shapes[name], kind) for name, kind in stored_types(header).items()}, header
 
 
-def _of_numbers(kind: str | None, of_groups: tuple[int, int]) -> tuple[int, ...]:
-    rows, groups = of_groups
-    return (rows, bytes_of_groups(kind, groups)) if kind in GROUP_CODE_TYPES else of_groups
+def _of_numbers(kind: str | None, of_groups: tuple[int, ...]) -> tuple[int, ...]:
+    *rows, groups = of_groups
+    return (*rows, bytes_of_groups(kind, groups)) if kind in GROUP_CODE_TYPES else of_groups
 
 
 def _of_tables(codec: Codec, n: int, groups: int) -> tuple[int, ...]:

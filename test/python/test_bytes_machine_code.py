@@ -53,7 +53,7 @@ def test_older_architectures_multiply_integers(arch: str) -> None:
     kernel = lowlp.compile_linear(n=256, k=512, weight="int4", group_size=None, activation="int8", target=arch)
     assert "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32" in kernel.ptx
     # `ptxas`, where there is one, has assembled it.
-    assert kernel.resources is None or kernel.resources.arch == arch and kernel.spilled_bytes == 0
+    assert kernel.resources is None or (kernel.resources.arch == arch and kernel.spilled_bytes == 0)
 
 
 def test_only_newer_ones_multiply_floats_of_8_bits() -> None:

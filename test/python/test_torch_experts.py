@@ -80,6 +80,22 @@ def test_states_casts_and_text() -> None:
     assert module(*given).dtype == torch.bfloat16
 
 
+def test_a_compiled_module_is_one_graph() -> None:
+    module = lowlp.torch.Experts(weights(2 * INNER, H), weights(H, INNER), gate_up_bias=torch.randn(E, 2 * INNER))
+    compiled = torch.compile(module, fullgraph=True, dynamic=True, backend="eager")
+    for rows in (4, 7):
+        x, ids = torch.randn(rows, H), torch.from_numpy(RANDOM.integers(-1, E + 1, size=(rows, TOP)))
+        with torch.no_grad():
+            assert torch.equal(compiled(x, ids, torch.ones(rows, TOP)), module(x, ids, torch.ones(rows, TOP)))
+    part = module.gate_up
+    offsets = torch.tensor([0, 1, 1, 3, 3, 4, 5], dtype=torch.int32)
+    given = (torch.randn(5, H), part._tensors(), offsets, part.bias, part._stored_header, "silu_mul")
+    some = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.lowlp.grouped_linear.default, given, test_utils=some)
+    with pytest.raises(LowlpError, match=r"^x: requires a gradient, and products of experts have none"):
+        part(torch.randn(5, H, requires_grad=True), offsets)
+
+
 def test_mistakes_are_named() -> None:
     gate_up, down = weights(2 * INNER, H), weights(H, INNER)
     with pytest.raises(

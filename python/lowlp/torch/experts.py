@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from lowlp.errors import LowlpTypeError
+from lowlp.errors import LowlpRuntimeError, LowlpTypeError
 from lowlp.kernels.linear.spec import GATED
 from lowlp.numeric.codec import Codec
-from lowlp.ops.graph_breaks import outside_of_graphs
-from lowlp.ops.grouped_linear import grouped_linear
 from lowlp.weights.interleaved_rows import with_turns_apart
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpValueError
 
-from .host_products import product_with_slabs
-from .products import check_device, check_options
-from .quantized_module import QuantizedModule, activation_type, family_of
-from .stored_tensors import empty_tensors, tensors_of, weights_of
+from . import operators
+from .products import check_options, grouped_product
+from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call
+from .stored_tensors import empty_tensors, tensors_of
 
 
 class GroupedLinear(QuantizedModule):
@@ -29,8 +26,8 @@ class GroupedLinear(QuantizedModule):
 
     experts, out_features, in_features  E, N and K; with a gate y has half of N columns
 
-    There are no gradients: a call that PyTorch would record raises `LowlpRuntimeError` on a GPU. `torch.compile` breaks
-    its graph at a call. Capture a CUDA graph after one call with as many rows.
+    There are no gradients: a call that PyTorch would record raises `LowlpRuntimeError`. `torch.compile`, `torch.export`
+    and CUDA graphs take the module as one operator; capture a graph after one call with as many rows.
     """
 
     @classmethod
@@ -109,25 +106,16 @@ class GroupedLinear(QuantizedModule):
         experts, n, k = self._fields["shape"]
         return experts * n, k
 
-    @outside_of_graphs
     def forward(self, x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         """y [M, N], or [M, N / 2] with a gate, of x [M, K] and `offsets` int32 [E + 1], both where the weights are.
         Rows of no expert are undefined, and on a CPU zero."""
-        tensors = self._tensors()
-        check_device(x, tensors, "x")
-        qw = weights_of(tensors, self._stored_header)
-        if x.is_cuda:
-            y: torch.Tensor = grouped_linear(x, qw, offsets, bias=self.bias, epilogue=self.epilogue)
-            return y
-        columns = self.out_features // (2 if self.epilogue in GATED else 1)
-        result = x.new_zeros((x.shape[0], columns))
-        starts = offsets.tolist()
-        for expert, (begin, end) in enumerate(itertools.pairwise(starts)):
-            if begin < end:
-                bias = None if self.bias is None else self.bias[expert]
-                rows = x[begin:end]
-                result[begin:end] = product_with_slabs(rows, qw[expert], bias, self.epilogue or "", x.dtype)
-        return result
+        if torch.is_grad_enabled() and x.requires_grad:
+            raise LowlpRuntimeError(
+                "x: requires a gradient, and products of experts have none; call the module under torch.no_grad(), or "
+                "pass x.detach()"
+            )
+        call = grouped_product if is_plain_call(x) else operators.grouped_linear
+        return call(x, self._tensors(), offsets, self.bias, self._stored_header, self.epilogue or "")
 
     def extra_repr(self) -> str:
         extents = f"experts={self.experts}, in_features={self.in_features}, out_features={self.out_features}"

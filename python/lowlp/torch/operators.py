@@ -4,6 +4,7 @@
                                                                  y = epilogue(x @ w^T + bias)
     linear_input_gradient(gradient, weights, header, dtype)      gradient @ w
     embedding(ids, weights, header, dtype)                       w[ids]
+    grouped_linear(x, weights, offsets, bias, header, epilogue)  the same as linear of rows sorted by expert
 
 `weights` are the tensors of `stored_tensors.tensor_types(header)`, in that order: all that the result depends on is an
 argument, so that graphs can be saved and run by another process. They are registered by `torch.library.Library`, which
@@ -23,7 +24,7 @@ from lowlp.kernels.linear.spec import GATED
 from lowlp.ops.embedding import dequantized_rows
 
 from .host_products import transposed_product
-from .products import TYPES, check_device, product
+from .products import TYPES, check_device, grouped_product, product
 from .stored_tensors import weights_of
 
 Tensors = list[torch.Tensor]
@@ -42,9 +43,15 @@ _library.define(
 )
 _library.define("embedding(Tensor ids, Tensor[] weights, str header, ScalarType dtype) -> Tensor", tags=_TAGS)
 
+_library.define(
+    "grouped_linear(Tensor x, Tensor[] weights, Tensor offsets, Tensor? bias, str header, str epilogue) -> Tensor",
+    tags=_TAGS,
+)
+
 linear: Final = torch.ops.lowlp.linear.default
 linear_input_gradient: Final = torch.ops.lowlp.linear_input_gradient.default
 embedding: Final = torch.ops.lowlp.embedding.default
+grouped_linear: Final = torch.ops.lowlp.grouped_linear.default
 
 
 @functools.lru_cache(maxsize=4096)
@@ -90,6 +97,7 @@ for _key in ("CPU", "CUDA"):
     _library.impl("linear", _linear, _key)
     _library.impl("linear_input_gradient", _input_gradient, _key)
     _library.impl("embedding", looked_up, _key)
+    _library.impl("grouped_linear", grouped_product, _key)
 
 
 # --- shapes and types alone -------------------------------------------------------------------------------------------
@@ -120,9 +128,21 @@ def _fake_embedding(ids: torch.Tensor, weights: Tensors, header: str, dtype: tor
     return ids.new_empty((*ids.shape, shape_of(header)[1]), dtype=dtype)
 
 
+def _fake_grouped(
+    x: torch.Tensor, weights: Tensors, offsets: torch.Tensor, bias: torch.Tensor | None, header: str, epilogue: str
+) -> torch.Tensor:
+    experts, n, k = json.loads(header)["shape"]
+    torch._check(x.dim() == 2 and x.shape[1] == k, lambda: f"x: expected shape [M, {k}], got {tuple(x.shape)}")
+    torch._check(
+        tuple(offsets.shape) == (experts + 1,), lambda: f"offsets: expected [{experts + 1}], got {tuple(offsets.shape)}"
+    )
+    return x.new_empty((x.shape[0], n // 2 if epilogue in GATED else n))
+
+
 torch.library.register_fake("lowlp::linear", _fake_linear, lib=_library)
 torch.library.register_fake("lowlp::linear_input_gradient", _fake_input_gradient, lib=_library)
 torch.library.register_fake("lowlp::embedding", _fake_embedding, lib=_library)
+torch.library.register_fake("lowlp::grouped_linear", _fake_grouped, lib=_library)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Final
 
 import torch
@@ -10,8 +11,9 @@ from lowlp.activations.kinds import activation_kind
 from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.paths import FAMILIES_OF_PATHS, check_path, choose_path
-from lowlp.kernels.linear.spec import EPILOGUES
+from lowlp.kernels.linear.spec import EPILOGUES, GATED
 from lowlp.ops.activations import quantize_activations
+from lowlp.ops.grouped_linear import grouped_linear
 from lowlp.ops.invariance import argument_of
 from lowlp.ops.linear import linear
 from lowlp.ops.quantized_linear import activation_of_kernel
@@ -93,3 +95,25 @@ def product(
         return y.view(*x.shape[:-1], y.shape[-1])
     found: torch.Tensor = linear(x, qw, bias=bias, epilogue=epilogue or None, out_dtype=out_dtype or None, **options)
     return found
+
+
+def grouped_product(
+    x: torch.Tensor,
+    tensors: list[torch.Tensor],
+    offsets: torch.Tensor,
+    bias: torch.Tensor | None,
+    header: str,
+    epilogue: str,
+) -> torch.Tensor:
+    """epilogue(x[i] @ w[e]^T + bias[e]) of rows sorted by expert, without a gradient."""
+    check_device(x, tensors, "x")
+    qw = weights_of(tensors, header)
+    if x.is_cuda:
+        y: torch.Tensor = grouped_linear(x, qw, offsets, bias=bias, epilogue=epilogue or None)
+        return y
+    result = x.new_zeros((x.shape[0], qw.shape[1] // (2 if epilogue in GATED else 1)))
+    for expert, (begin, end) in enumerate(itertools.pairwise(offsets.tolist())):
+        if begin < end:
+            of_expert = None if bias is None else bias[expert]
+            result[begin:end] = product_with_slabs(x[begin:end], qw[expert], of_expert, epilogue, x.dtype)
+    return result

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from decode_layers import DEVICE, DTYPE, ON_GPU, SHAPES, Model, Shape
-from decode_model import Results, captured, median_ms, steps_of
+from decode_model import Results, captured, steps_of
 from decode_products import OURS, compile_ahead, ours
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate
@@ -66,6 +66,20 @@ def divided(kind: str, shape: Shape, name: str, mesh: Any, sums: str) -> Any:
     return module
 
 
+def median_ms(graph: Any, replays: int) -> float:
+    """Of so many replays, each between two events, after as many that are not counted: NCCL waits for ranks that replay
+    less often, so no clock may say how many there are."""
+    times: list[float] = []
+    for _ in range(2 * replays):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        graph.replay()
+        last.record()
+        last.synchronize()
+        times.append(first.elapsed_time(last))
+    return sorted(times[replays:])[replays // 2]
+
+
 def measure(kind: str, shape: Shape, mesh: Any, given: argparse.Namespace, results: Results) -> None:
     """All steps of a kind."""
     torch.manual_seed(mesh.get_local_rank())
@@ -87,7 +101,7 @@ def measure(kind: str, shape: Shape, mesh: Any, given: argparse.Namespace, resul
             continue
         graph = captured(model)
         dist.barrier()
-        ms = median_ms(graph, given.seconds)
+        ms = median_ms(graph, given.replays)
         if mesh.get_local_rank() == 0:
             results.add({"kind": kind, "batch": batch, "tokens": tokens, "ms": ms, "gpus": mesh.size()})
         del model, graph
@@ -113,7 +127,7 @@ def main() -> None:
     parser.add_argument("--cache", type=int, default=256, help="tokens of the static cache")
     parser.add_argument("--distinct", type=int, default=8, help="sets of weights that layers take turns with")
     parser.add_argument("--sums", choices=("auto", "x", "f32"), default="auto", help="type in which ranks add")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for which a step is repeated")
+    parser.add_argument("--replays", type=int, default=40, help="of a step, as many on all ranks")
     parser.add_argument("--beside", type=Path, help="results of one GPU")
     parser.add_argument("--out", type=Path, default=Path("decode-gpus.json"))
     given = parser.parse_args()
@@ -144,7 +158,7 @@ def main() -> None:
         part = of_rank(shape, mesh.size())
         rows = [batch * tokens for batch, tokens in given.steps]
         jobs = [(kind, part, name, count) for count in rows for kind in kinds for name in shape.products()]
-        compile_ahead(jobs, results.fail)
+        compile_ahead(jobs, [], results.fail)
     dist.barrier()
     for kind in kinds:
         measure(kind, shape, mesh, given, results)

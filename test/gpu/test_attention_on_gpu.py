@@ -138,7 +138,12 @@ def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "dim", "books"),
-    [("cq-4", 128, {"entries": BF16}), ("cq-2", 64, {"ordered": True}), ("cq-2", 256, {"ordered": True})],
+    [
+        ("cq-4", 128, {"entries": BF16}),
+        ("cq-4", 128, {"ordered": True}),
+        ("cq-2", 64, {"ordered": True}),
+        ("cq-2", 256, {"ordered": True}),
+    ],
 )
 def test_books_of_bf16_and_channels_in_another_order(kind: str, dim: int, books: dict[str, Any]) -> None:
     lengths = [300, 7, 0]

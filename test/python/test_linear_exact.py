@@ -123,7 +123,6 @@ def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTen
     schedule = FORMS[form]
     for _ in range(100):
         code, scale, activation = (str(rng.choice(list(among))) for among in (matrix.CODES, SCALES, matrix.ACTIVATIONS))
-        scale = activation if schedule.scales_on == "weights" and not extra else scale
         if is_offered(code, activation, "zeros" if "zeros" in extra else ""):
             group = None if schedule.scales_on == "rows" else 64
             config = Config(code, group, activation, extra, scale)

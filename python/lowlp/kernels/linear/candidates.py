@@ -49,6 +49,8 @@ EXACT_ROWS: Final = 64
 """Up to so many rows, weights are not rounded for results of f32."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
+_MOST_BUSY: Final = 0.8
+"""Of the blocks that could be resident: where fewer have a tile, tiles may be shared (docs/adr/0072)."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
 _LARGE_CLUSTERS: Final = (4, 8)
@@ -160,10 +162,15 @@ def with_multicast(spec: LinearSpec, schedule: Schedule, rows: int, device: Devi
 
 
 def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
-    """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
-    not, where these do."""
+    """Whether tiles are shared where blocks with one each would not do, or leave many multiprocessors or much of a last
+    wave idle; or are not, where these do."""
     alone = _would_fill(spec, draft, rows, device.multiprocessors)
-    return alone if draft.has_tile_each else not alone or rows >= CLASSES[-1]
+    if draft.has_tile_each:
+        return alone
+    busy = tiles_of(spec, draft, rows) / (device.multiprocessors * draft.blocks_per_sm)
+    if draft.warpgroups == 1:
+        return busy < _LEAST_FILLED
+    return not alone or rows >= CLASSES[-1] or (rows > EXACT_ROWS and busy < _MOST_BUSY)
 
 
 def has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
@@ -257,7 +264,8 @@ def wide_drafts(
             if share_tiles and cluster == 1 and not producer:
                 # Without one no loads are in flight between two tiles.
                 continue
-            if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
+            is_alone = warpgroups == 1 and row_tiles == 1 and producer
+            if warpgroups == 1 and not (is_alone and _takes_alone(rows, share_tiles, cluster, blocks)):
                 # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
                 continue
             if spec.is_of_bytes and warpgroups == 4 and row_tiles * columns > _MOST_OF_FOUR:
@@ -282,6 +290,12 @@ def wide_drafts(
                     cluster=cluster,
                     aligned_shares=aligned,
                 )
+
+
+def _takes_alone(rows: int, share_tiles: bool, cluster: int, blocks_per_sm: int) -> bool:
+    """Whether a block of one warpgroup is worth trying: in clusters; or alone on a multiprocessor, for narrow weights
+    whose tiles are shared."""
+    return rows < 128 and (cluster > 1 or (share_tiles and rows > EXACT_ROWS and blocks_per_sm == 1))
 
 
 def _widths(

@@ -46,6 +46,8 @@ _MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.
 # powers of two of a decode plan.
 _SCALE_IN_F32: Final = (5.0, 12.8)
 _SCALE_BY_F16: Final = (3.0, 10.0)
+# Halves of bf16 take a shift or a permutation each to become f32.
+_WIDEN_BF16: Final = 2.0
 
 # Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units; and to
 # do so where threads of a warp share what they make of them (docs/adr/0050).
@@ -54,6 +56,10 @@ _LOAD_SCALES: Final = 25.0
 _SHARE_SCALES: Final = 18.0
 # For each stage with more than 16 columns.
 _SHARE_STAGE: Final = 150.0
+# Of few columns with such groups: of these cycles, and more for each stage of a warp. Fitted to 266 kernels of 44
+# problems on an H200, 7 % apart (docs/adr/0072).
+_SMALL_GROUPS: Final = 0.7
+_SMALL_GROUPS_STAGE: Final = 80.0
 # Instructions more for two weights of groups of 16 that kernels by warpgroups scale, for few rows and for many.
 _SCALE_SMALL_GROUPS: Final = (0.5, 5.4)
 
@@ -132,6 +138,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     is_shared, has_many_columns = shares_scales(spec, schedule), schedule.columns > 16
     form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
     cycles, sums = cycles_of_warp(spec, schedule), schedule.row_tiles * schedule.columns / 2
+    if has_small_groups(spec) and not has_many_columns:
+        cycles = _SMALL_GROUPS * cycles + _SMALL_GROUPS_STAGE
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
     cycles_of_stage = max(warps_of_quarter * cycles, form.stage + form.warp * cycles)
     cycles_of_stage += _SHARE_STAGE if is_shared and has_many_columns else 0
@@ -232,7 +240,10 @@ def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
     """Instructions for two weights beside those of a decode plan: to scale them in f32, and for the scales of groups
     that are no whole units."""
     is_f16 = (spec.super_scale or spec.scale) == "f16" and not spec.table and not spec.zeros
-    more = (_SCALE_BY_F16 if is_f16 else _SCALE_IN_F32)[many] if scales_in_f32(spec, schedule) else 0.0
+    more = 0.0
+    if scales_in_f32(spec, schedule):
+        more = (_SCALE_BY_F16 if is_f16 else _SCALE_IN_F32)[many]
+        more += _WIDEN_BF16 if many and spec.activation == "bf16" else 0.0
     if has_small_groups(spec):
         conversions = spec.scale in ("e8m0", "e4m3") or bool(spec.super_scale)
         more += _SCALE_SMALL_GROUPS[many] * 16 / spec.group_size * (1 + 1.5 * bool(spec.corrector) + conversions)
@@ -314,6 +325,8 @@ _SHARED_MULTICAST: Final = 0.983
 # Instructions for two weights beside those that decode, by where scales go: of rows fitted to 35 kernels of 10 problems
 # on an H200, 5 % apart (docs/adr/0072).
 _BESIDE_DECODE: Final = {"weights": 7.4, "accumulators": 6.4, "rows": 4.0}
+# Of two blocks for a tile, of one warpgroup each, over what clusters take else: 12 kernels on an H200 (docs/adr/0072).
+_PAIR_OF_ONE: Final = 1.09
 _BYTES_PER_CYCLE: Final = 80
 # Cycles until a copy into a place that has been read arrives.
 _REFILL: Final = 1330
@@ -397,4 +410,5 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
         ending = _ALIGNED_US if schedule.aligned_shares else _SHARING_US
         ending += _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
     ending += _SCATTERED * scattered
-    return device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending
+    us = device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending
+    return us * (_PAIR_OF_ONE if schedule.warpgroups == 1 and schedule.cluster == 2 else 1.0)

@@ -260,3 +260,21 @@ def test_for_how_many_rows_schedules_are_chosen() -> None:
 def test_any_number_of_rows_shares_tiles() -> None:
     spec = LinearSpec(4096, 4096, "int4 g128 f16", aligned=True)
     assert schedule_for(spec, ANY_ROWS).share_tiles and schedule_for(spec, ANY_ROWS).cluster == 1
+
+
+def test_many_rows_scale_rows_and_share_what_would_wait() -> None:
+    def chosen(n: int, k: int, codec: str, m: int, activation: str = "f16") -> Schedule:
+        spec = LinearSpec(n, k, codec, activation, activation, aligned=True)
+        return schedule_for(spec, m, among=())
+
+    # A row's one scale costs nothing in the loop; with zero points it goes on weights, with them.
+    assert chosen(14336, 8192, "int5 channel f32", 164, "bf16").scales_on == "rows"
+    assert chosen(4096, 2048, "uint5 channel f16 zeros:uint8", 337).scales_on == "weights"
+    # Few multiprocessors would have a tile.
+    narrow = chosen(2112, 7168, "int4 g128 f16", 107)
+    assert narrow.warpgroups == 1 and not narrow.has_tile_each
+    assert not chosen(13312, 16384, "int8 g64 f16", 163).has_tile_each
+    # With few rows each stage costs something, however few weights of small groups it has.
+    for m in (1, 16):
+        few = chosen(57344, 8192, "f4e2m1 g16 e4m3 scale2", m)
+        assert few.row_tiles * few.steps >= 4

@@ -27,6 +27,7 @@ PRODUCTS = (
     Schedule(128, stages=3, warpgroups=2, row_tiles=1, steps=1, column_tiles=2, cluster=2, scales_on="weights"),
     Schedule(64, stages=3, warpgroups=2, row_tiles=2, steps=2, share_tiles=False),
     Schedule(128, stages=2, warpgroups=2, row_tiles=1, steps=2, column_tiles=2, share_tiles=False, scales_on="weights"),
+    Schedule(96, stages=3, warpgroups=1, row_tiles=1, steps=4, scales_on="weights"),
     Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=2, multicast=2),
     Schedule(16, stages=8, warpgroups=1, row_tiles=1, steps=2, aligned_shares=True, multicast=2, scales_on="weights"),
     Schedule(128, stages=2, warpgroups=2, row_tiles=1, steps=2, column_tiles=2, share_tiles=False, multicast=2),

@@ -49,8 +49,6 @@ EXACT_ROWS: Final = 64
 """Up to so many rows, weights are not rounded for results of f32."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
-_MOST_BUSY: Final = 0.8
-"""Of the blocks that could be resident: where fewer have a tile, tiles may be shared (docs/adr/0072)."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
 _LARGE_CLUSTERS: Final = (4, 8)
@@ -162,15 +160,12 @@ def with_multicast(spec: LinearSpec, schedule: Schedule, rows: int, device: Devi
 
 
 def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
-    """Whether tiles are shared where blocks with one each would not do, or leave many multiprocessors or much of a last
-    wave idle; or are not, where these do."""
+    """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
+    not, where these do. Blocks of one warpgroup share tiles where these are too few."""
     alone = _would_fill(spec, draft, rows, device.multiprocessors)
-    if draft.has_tile_each:
-        return alone
-    busy = tiles_of(spec, draft, rows) / (device.multiprocessors * draft.blocks_per_sm)
-    if draft.warpgroups == 1:
-        return busy < _LEAST_FILLED
-    return not alone or rows >= CLASSES[-1] or (rows > EXACT_ROWS and busy < _MOST_BUSY)
+    if draft.warpgroups == 1 and not draft.has_tile_each:
+        return tiles_of(spec, draft, rows) < _LEAST_FILLED * device.multiprocessors
+    return alone if draft.has_tile_each else not alone or rows >= CLASSES[-1]
 
 
 def has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:

@@ -46,7 +46,7 @@ def cases(arch: str) -> Iterator[Case]:
                 options = {"epilogue": epilogue, "residual": residual}
                 yield linear_case(name, qw, x, arch, limit, out or activation, bias, **options)
     for kind in ("int2", "nf4"):
-        # By warpgroups with tiles of fewer columns than 64, for which gate and up leave no registers.
+        # By warpgroups, int2 with tiles of fewer columns than 64, for which gate and up leave no registers.
         qw = weights(kind, 2 * N, K, scale="f16")
         x = np.random.default_rng(7).standard_normal((300, K)).astype(TYPES["bf16"])
         yield linear_case(f"{kind}_narrow_gates", qw, x, arch, ERROR_LIMITS["bf16"], "bf16", epilogue="silu_mul")

@@ -42,7 +42,7 @@ _MOST_OF_FOUR: Final = 64
 _MOST_COLUMNS: Final = 128
 """Of a tile by warpgroups."""
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
-"""Of a tile by warpgroups of gate and up, where none of more columns fits that scales accumulators."""
+"""Of a tile by warpgroups of gate and up, where none of more columns fits."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
 """The most accumulators of a warp without stages: 64 of a thread."""
 EXACT_ROWS: Final = 64
@@ -120,11 +120,11 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
         large = [size for size in _LARGE_CLUSTERS if size * tiles <= FOUND_BY_LARGE * device.multiprocessors]
         wide = wide_drafts(spec, rows, device, (*_SHARINGS, *((True, size) for size in large)))
         drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
-    has_room = False
+    has_wide = False
     for schedule in _that_fit(spec, rows, device, drafts):
-        has_room |= schedule.warpgroups > 0 and schedule.scales_on == "accumulators"
+        has_wide |= schedule.warpgroups > 0
         yield schedule
-    if rows > _NARROW_COLUMNS[-1] and spec.products > 1 and not has_room:
+    if rows > _NARROW_COLUMNS[-1] and spec.products > 1 and not has_wide:
         yield from _that_fit(spec, rows, device, _narrow_drafts(spec, rows, device))
 
 
@@ -141,7 +141,7 @@ def _that_fit(spec: LinearSpec, rows: int, device: Device, drafts: Iterable[Sche
 
 def _narrow_drafts(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
     """Divisions by warpgroups with tiles of fewer columns than `wide_drafts` has: gate and up take twice the
-    accumulators, for which units of many rows, or entries of tables, leave no room where scales go on them."""
+    accumulators, for which units of many rows may leave no room."""
     if not target(device.arch).instructions["wgmma.mma_async"]:
         return
     for draft in wide_drafts(spec, rows, device, ((True, 1), (False, 1))):

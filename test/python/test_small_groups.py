@@ -1,7 +1,7 @@
 """Groups that are no whole units, in the kernels with stages: x of rows of I gives `dequantize()` rounded once.
 
 A sample of all combinations of codec, group, scales, what is beside them, activations and form of kernel, the same in
-each run; with LOWLP_WHOLE_MATRIX=1 all of them, in about an hour of one core.
+each run; with LOWLP_WHOLE_MATRIX=1 all of them, 56,000, of which two busy cores run 2000 in an hour.
 """
 
 from __future__ import annotations

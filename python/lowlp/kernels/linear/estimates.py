@@ -90,6 +90,11 @@ class _Streamed(NamedTuple):
     tile_us      for each further tile of a block
     sharing_us   to share tiles with other blocks
     part_us      for each further block of a tile, to add 256 accumulators of 32 threads
+    block_us     for each further block of a tile, whatever it adds
+    begin_us     more than other kernels take to begin
+    stage_us     for each stage of a block, whatever is in it
+    warp_us      for each warp of an SM
+    double_us    where a block has two places for stages, and not three or more
     """
 
     product: float
@@ -99,12 +104,17 @@ class _Streamed(NamedTuple):
     tile_us: float
     sharing_us: float
     part_us: float
+    block_us: float
+    begin_us: float
+    stage_us: float
+    warp_us: float
+    double_us: float
 
 
-# Of more than 16 columns fitted to 614 kernels of narrow weights for 17 to 160 rows on an H200, 10 % apart
-# (docs/adr/0047).
-_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 3.2, 0.0)
-_MANY_COLUMNS: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24)
+# Of up to 16 columns the last six are fitted to 831 kernels of 39 problems drawn at random (docs/adr/0073); of more, to
+# 614 kernels of narrow weights for 17 to 160 rows on an H200, 10 % apart (docs/adr/0047).
+_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 2.7, 0.0, 0.15, -1.5, 0.085, 0.08, 1.1)
+_MANY_COLUMNS: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 # What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
 _EXCHANGED_US: Final = 0.00125
@@ -153,13 +163,16 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if are_shared and spec.is_of_bytes and not spec.is_of_integers:
         both *= _SHARED_FLOATS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
-    beginning += form.wave_us * (waves - 1)
+    beginning += form.begin_us + form.wave_us * (waves - 1)
+    beginning += form.stage_us * stages + form.warp_us * schedule.warps * schedule.slices * at_once
+    beginning += form.double_us if schedule.stages == 2 else 0.0
     tiles_of_block = max(1, tiles / blocks) if are_shared else 1
     ending = form.tile_us * (tiles_of_block - 1)
     if has_many_columns:
         ending += _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns * tiles_of_block
     if are_shared:
-        ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
+        ending += form.sharing_us
+        ending += max(0, blocks / tiles - 1) * (form.block_us + form.part_us * schedule.warps * sums / 256)
     return beginning + both + ending + (keeping_us(spec, schedule) if schedule.kept_rows else 0.0)
 
 

@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup configure build demo test test-lit test-unit test-python test-checkpoints bench sanitize docs format lint wheel test-wheel clean
+.PHONY: help setup configure build demo test test-lit test-unit test-python test-checkpoints test-vllm bench sanitize docs format lint wheel test-wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
@@ -41,6 +41,9 @@ test-python: build ## run the Python tests
 
 test-checkpoints: build ## test the readers of checkpoints against the tools that write them (ARGS="-k gguf")
 	@tools/dev/test-checkpoints.sh $(ARGS)
+
+test-vllm: build ## test the plug-in against vLLM's own classes, on the CPU (ARGS="-k experts")
+	@tools/dev/test-vllm.sh $(ARGS)
 
 bench: build ## time the kernels on the GPU, beside other libraries that are installed (ARGS="--quick")
 	@echo "==> lowlp bench"

@@ -308,7 +308,7 @@ def test_rounding_of_nvfp4_as_compressed_tensors_has_it(tmp_path: Path) -> None:
     from compressed_tensors.quantization.utils.helpers import compute_dynamic_scales_and_zp
     from genuine_files import write
 
-    from lowlp.transformers.inputs import rounded
+    from lowlp.torch.inputs import rounded
 
     four = {
         "num_bits": 4,

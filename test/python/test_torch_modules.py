@@ -216,3 +216,15 @@ def test_a_module_says_what_it_is() -> None:
         "Linear(in_features=192, out_features=64, uint4, group=64, scales=bf16, 4.38 bits per weight, 6,720 bytes, "
         "bias=True)"
     )
+
+
+def test_products_where_pytorch_makes_tensors_of_another_type() -> None:
+    """Serving engines make float16 PyTorch's default while they load a model."""
+    module = lowlp.torch.Linear.from_linear(torch.nn.Linear(64, 32), "int4", group_size=32)
+    x = torch.randn(2, 64)
+    wanted = module(x)
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert torch.equal(module(x), wanted)
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -10,6 +10,7 @@ from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.late_packing import meaning_of_arguments, packed_late
 from lowlp.weights.meaning import Meaning
+from lowlp.weights.part_packing import packed_part
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpError
 
@@ -63,6 +64,11 @@ class Parts:
         """The weights."""
         return packed_late(self.shape, self.read, activation, **self.arguments)
 
+    def pack_part(self, rows: slice, columns: slice, activation: object = None) -> QuantizedTensor:
+        """Some rows and columns of weights [N, K]; no others are read."""
+        n, k = self.shape
+        return packed_part((n, k), self.read, rows, columns, activation, **self.arguments)
+
 
 class Pieces(Protocol):
     """What a layer's weights are made of: `Parts`, or words that are packed already."""
@@ -73,6 +79,9 @@ class Pieces(Protocol):
 
     def pack(self, activation: object = None) -> QuantizedTensor:
         """The weights."""
+
+    def pack_part(self, rows: slice, columns: slice, activation: object = None) -> QuantizedTensor:
+        """Some rows and columns of weights [N, K]."""
 
 
 @dataclass(frozen=True)
@@ -122,5 +131,17 @@ class Layer:
         parts = self.parts()
         try:
             return parts.pack(activation)
+        except LowlpError as error:
+            raise CheckpointError(f"{self.name} ({self.format}): {error}") from None
+
+    def load_part(self, rows: slice, columns: slice, activation: object = None) -> QuantizedTensor:
+        """Some rows and columns of the weights [N, K], packed: what one of several processes has of them. Rows end
+        anywhere, columns where groups do. Raises `CheckpointError`, which names the layer, for other columns, for some
+        columns of weights with act-order, and for weights of experts."""
+        if len(self.shape) != 2:
+            raise CheckpointError(f"{self.name} ({self.format}): parts are of weights [N, K], not {list(self.shape)}")
+        parts = self.parts()
+        try:
+            return parts.pack_part(rows, columns, activation)
         except LowlpError as error:
             raise CheckpointError(f"{self.name} ({self.format}): {error}") from None

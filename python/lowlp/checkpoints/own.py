@@ -26,6 +26,7 @@ from lowlp.checkpoints.tensor_files import TensorFiles
 from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
+from lowlp.weights.part_packing import repacked_part
 from lowlp.weights.parts import Part, part_of_arrays, pieces, without_permutation
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
@@ -84,6 +85,10 @@ class PackedParts:
         if part not in self._tensors:
             raise CheckpointError(f"{part}: is missing, and the header names it")
         return _of_stored_type(self._files.array(self._tensors[part]), stored_types(self._header)[part])
+
+    def pack_part(self, rows: slice, columns: slice, activation: object = None) -> QuantizedTensor:
+        """Some rows and columns of weights [N, K]."""
+        return repacked_part(self._made(copies=True), rows, columns, activation)
 
     def _made(self, copies: bool) -> QuantizedTensor:
         arrays = {}

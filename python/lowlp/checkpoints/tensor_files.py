@@ -130,15 +130,7 @@ class TensorFiles:
         if shape is not None and not _fits(place.shape, shape):
             wanted = ", ".join("any" if extent is None else str(extent) for extent in shape)
             raise CheckpointError(f"{name}: expected shape [{wanted}], got {list(place.shape)}")
-        mapped, dtype = self._maps[place.file], TYPES[place.kind]
-        count = math.prod(place.shape)
-        if mapped is None or not count:
-            return np.empty(place.shape, dtype)
-        if place.start % dtype.itemsize:
-            # Headers of other writers need not end at a multiple of the elements' size.
-            raw = np.frombuffer(mapped, np.uint8, count * dtype.itemsize, place.start)
-            return raw.copy().view(dtype).reshape(place.shape)
-        return np.frombuffer(mapped, dtype, count, place.start).reshape(place.shape)
+        return self._memory(bare(name), place)
 
     def number(self, name: str, kinds: Iterable[str] = FLOATS) -> float:
         """The one number of a tensor. Raises `CheckpointError` for more or none."""
@@ -156,6 +148,17 @@ class TensorFiles:
             if place is not None and mapped is not None:
                 first = place.start // mmap.PAGESIZE * mmap.PAGESIZE
                 mapped.madvise(mmap.MADV_DONTNEED, first, place.start + self.nbytes(name) - first)
+
+    def _memory(self, name: str, place: Place) -> AnyArray:
+        mapped, dtype = self._maps[place.file], TYPES[place.kind]
+        count = math.prod(place.shape)
+        if mapped is None or not count:
+            return np.empty(place.shape, dtype)
+        if place.start % dtype.itemsize:
+            # Headers of other writers need not end at a multiple of the elements' size.
+            raw = np.frombuffer(mapped, np.uint8, count * dtype.itemsize, place.start)
+            return raw.copy().view(dtype).reshape(place.shape)
+        return np.frombuffer(mapped, dtype, count, place.start).reshape(place.shape)
 
     def _place(self, name: str) -> Place:
         if name not in self:

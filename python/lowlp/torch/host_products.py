@@ -60,7 +60,7 @@ def product_with_slabs(
     if x.ndim == 0 or x.shape[-1] != k:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(x.shape)}")
     rows = x.detach().reshape(-1, k).float()
-    y = torch.empty(rows.shape[0], n)
+    y = torch.empty(rows.shape[0], n, dtype=torch.float32)
     if rows.shape[0]:
         for slab, weights in _slabs(qw, rows.device):
             torch.mm(rows, weights.t(), out=y[:, slab])
@@ -74,7 +74,7 @@ def transposed_product(gradient: torch.Tensor, qw: QuantizedTensor, dtype: torch
     """gradient @ w of gradient [..., N], on its device: the gradient of x where that of x @ w^T is given."""
     n, k = qw.shape
     rows = gradient.reshape(-1, n).float()
-    result = torch.zeros(rows.shape[0], k, device=gradient.device)
+    result = torch.zeros(rows.shape[0], k, dtype=torch.float32, device=gradient.device)
     for slab, weights in _slabs(qw, gradient.device):
         result.addmm_(rows[:, slab], weights)
     return result.to(dtype).reshape(*gradient.shape[:-1], k)

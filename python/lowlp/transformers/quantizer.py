@@ -22,6 +22,7 @@ from lowlp import checkpoints
 from lowlp.checkpoints.own import METHOD, PackedParts
 from lowlp.errors import CheckpointError
 from lowlp.torch import Config, Embedding, Linear
+from lowlp.torch.inputs import linear_of, linear_with, settings_of
 from lowlp.torch.quantized_module import QuantizedModule, family_of
 from lowlp.torch.quantizing import chosen_modules, named_errors, quantized_module
 from lowlp_runtime.errors import LowlpValueError
@@ -30,7 +31,6 @@ from .config import LowlpConfig
 from .embeddings import ScaledEmbedding, scale_of, scaled_like
 from .fusing import fuse_projections, is_fused
 from .gguf import FILE, GgufModel
-from .inputs import linear_of, linear_with, settings_of
 from .parallel import cut_bias_of_part, divided, family_said, head_of, multiple_of, read_part, share_part
 from .placing import Placing, Waiting, forget_tie, place
 

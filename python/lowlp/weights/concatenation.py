@@ -1,4 +1,5 @@
-"""`lowlp.concat`: weights one below the other, as merged projections and tensor parallelism want them."""
+"""`lowlp.concat`: weights one below the other, as merged projections and tensor parallelism want them; and those of
+experts."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ import numpy as np
 
 from lowlp.weights.boundaries import check_end
 from lowlp.weights.group_arrays import read_only
+from lowlp.weights.meaning import Meaning
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.second_scales import joined_scales
-from lowlp.weights.words import empty_words
+from lowlp.weights.words import Words, WordsForm, empty_words
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 
@@ -29,6 +31,36 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the tensor and what differs, or the next boundaries.
     """
+    first = _all_alike(tensors)
+    form = first.form.of(sum(tensor.shape[0] for tensor in tensors))
+    for number, tensor in enumerate(tensors[:-1]):
+        check_end(tensor.shape[0], form, first.meaning, f"tensors[{number}]")
+    meaning = _joined_meaning(tensors)
+    return QuantizedTensor.of_parts(replace(form, code=meaning.code), meaning, _joined_words(tensors, form))
+
+
+def stack(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
+    """Matrices of experts [N, K] as weights [E, N, K]. Words are copied.
+
+    tensors  of one codec, shape and family, with scalar codes. What there is one of for a whole tensor (a table, the
+             scale of group_size='tensor') is the same in all, and so is the permutation
+
+    Raises `LowlpTypeError` and `LowlpValueError`, which name the tensor and what differs.
+    """
+    first = _all_alike(tensors)
+    if first.meaning.vectors is not None:
+        raise LowlpValueError("tensors: codes of vectors have no kernels for experts; allowed: scalar codes")
+    for number, tensor in enumerate(tensors):
+        if tensor.shape != first.shape:
+            raise LowlpValueError(
+                f"tensors[{number}]: must have the shape of the first, {list(first.shape)}, got {list(tensor.shape)}"
+            )
+    form, meaning = replace(first.form, experts=len(tensors)), _joined_meaning(tensors)
+    return QuantizedTensor.of_parts(replace(form, code=meaning.code), meaning, _joined_words(tensors, form))
+
+
+def _all_alike(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
+    """The first of weights [N, K] of one codec, K and family."""
     if not isinstance(tensors, Sequence) or not all(isinstance(tensor, QuantizedTensor) for tensor in tensors):
         raise LowlpTypeError(f"tensors: expected a list of QuantizedTensor, got {tensors!r:.60}")
     if not tensors:
@@ -39,9 +71,11 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
     first, *others = tensors
     for number, other in enumerate(others, 1):
         _check_alike(first, other, f"tensors[{number}]")
-    form = first.form.of(sum(tensor.shape[0] for tensor in tensors))
-    for number, tensor in enumerate(tensors[:-1]):
-        check_end(tensor.shape[0], form, first.meaning, f"tensors[{number}]")
+    return first
+
+
+def _joined_words(tensors: Sequence[QuantizedTensor], form: WordsForm) -> Words:
+    """The words of matrices one below the other, in units of `form`."""
     words, unit = empty_words(form.shape), 0
     for tensor in tensors:
         units = -(-tensor.shape[0] // form.unit_rows)
@@ -50,6 +84,11 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
         else:
             words[unit : unit + units] = form.packed(tensor.form.all_codes(tensor.packed))
         unit += units
+    return words
+
+
+def _joined_meaning(tensors: Sequence[QuantizedTensor]) -> Meaning:
+    first = tensors[0]
     joined: dict[str, Any] = {}
     for name, array in first.meaning.arrays():
         if name == "scale2":
@@ -58,8 +97,7 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
         elif first.meaning.is_by_row(name, array):
             joined[name] = read_only(np.concatenate([getattr(tensor.meaning, name) for tensor in tensors]))
     joined |= _joined_books(tensors)
-    meaning = replace(first.meaning, **cast(Any, joined))
-    return QuantizedTensor.of_parts(replace(form, code=meaning.code), meaning, words)
+    return replace(first.meaning, **cast(Any, joined))
 
 
 def _joined_books(tensors: Sequence[QuantizedTensor]) -> dict[str, Any]:

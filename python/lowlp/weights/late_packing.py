@@ -12,7 +12,7 @@ from lowlp.weights.codebooks import books_of, columns_of_codes, given_books
 from lowlp.weights.codes import codes_without_number, refuse_codes_without_number
 from lowlp.weights.meaning import Meaning, meaning_of, vector_meaning_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
-from lowlp.weights.words import form_for
+from lowlp.weights.words import WordsForm, form_for
 
 _OF_SCALARS: Final = ("dtype", "scales", "zeros", "offsets", "group_size", "scale2", "lut")
 
@@ -45,15 +45,16 @@ def packed_late(
     """
     meaning = meaning_of_arguments(shape, arguments)
     form = form_for(shape, meaning.group_size, meaning.code, activation)
-    vectors = meaning.vectors
-    may_lack_number = meaning.lut is None and vectors is None and bool(codes_without_number(meaning.dtype).size)
+    return QuantizedTensor.of_parts(
+        form, meaning, form.pack_from(lambda rows: packed_order(read(rows), meaning, form, rows.start))
+    )
 
-    def band(rows: slice) -> AnyArray:
-        codes = read(rows)
-        if vectors is not None:
-            return columns_of_codes(codes, vectors)
-        if may_lack_number:
-            refuse_codes_without_number(codes, meaning.dtype, form, rows.start)
-        return codes if meaning.permutation is None else np.take(codes, meaning.permutation, axis=1)
 
-    return QuantizedTensor.of_parts(form, meaning, form.pack_from(band))
+def packed_order(codes: AnyArray, meaning: Meaning, form: WordsForm, first: int) -> AnyArray:
+    """Codes of the rows from `first` on, as `packed_late` reads them, as the matrix that is packed. Raises
+    `LowlpValueError` for codes that are no number."""
+    if meaning.vectors is not None:
+        return columns_of_codes(codes, meaning.vectors)
+    if meaning.lut is None and codes_without_number(meaning.dtype).size:
+        refuse_codes_without_number(codes, meaning.dtype, form, first)
+    return codes if meaning.permutation is None else np.take(codes, meaning.permutation, axis=1)

@@ -14,10 +14,11 @@ import torch
 
 from lowlp.checkpoints import InputQuantization
 from lowlp.errors import CheckpointError
-from lowlp.torch import Linear
-from lowlp.torch.products import placed_for
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpValueError
+
+from .linear import Linear
+from .products import placed_for
 
 _LARGEST: Final = {"f8e4m3": 448.0, "f8e5m2": 57344.0, "f4e2m1": 6.0}
 _FLOATS: Final = {"f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
@@ -63,8 +64,8 @@ def _nearest(numbers: torch.Tensor, dtype: str, largest: float) -> torch.Tensor:
     if dtype in _FLOATS:
         return numbers.clamp(-largest, largest).to(_FLOATS[dtype]).float()
     if dtype == "f4e2m1":
-        values = torch.tensor(_E2M1, device=numbers.device)
-        between = torch.tensor(_BETWEEN_E2M1, device=numbers.device)
+        values = torch.tensor(_E2M1, dtype=torch.float32, device=numbers.device)
+        between = torch.tensor(_BETWEEN_E2M1, dtype=torch.float32, device=numbers.device)
         return values[torch.bucketize(numbers.abs(), between)] * numbers.sign()
     return numbers.round().clamp(-largest - 1, largest)
 

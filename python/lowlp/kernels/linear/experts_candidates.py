@@ -27,6 +27,7 @@ from .warpgroups import has_columns
 _LEAST_STREAMED_BYTES: Final = 16 * 1024
 """Of the stages of an SM, with which memory is kept busy; but for matrices of few weights."""
 _SMALL_MATRIX: Final = 1 << 18
+_LONG_STEPS: Final = 4
 _MOST_COLUMNS: Final = 128
 """Of one of the tiles of columns of a block by warpgroups."""
 _SPREADS: Final = (0, 1, 2, 3)
@@ -41,6 +42,9 @@ def few_row_divisions(spec: LinearSpec, device: Device = H200) -> Iterator[Sched
     forms = itertools.product((1, 2, 4, 8), row_tiles, (1, 2, 4, 8), units, (1, 2, 4), (1, 2, 3, 4))
     for warps, tiles, slices, unit, steps, blocks_per_sm in forms:
         if not 4 <= warps * slices <= 16 or not 8 <= warps * slices * blocks_per_sm <= 16:
+            continue
+        if tiles == 1 and slices > 1 and steps == _LONG_STEPS:
+            # One of these gave a wrong result in 2 of 12 products on an H200 (docs/adr/0079), and none was the fastest.
             continue
         draft = Schedule(
             columns=FEW_ROWS,

@@ -68,7 +68,6 @@ MEASURED: Final[Mapping[tuple[int, int, int, str], Mapping[int, Schedule]]] = {
     },
     (128, 1536, 2048, "f4e2m1 g32 e8m0"): {
         0: _streamed(1, 2, 4, 1, 2, 3),
-        16: _streamed(4, 1, 4, 1, 4, 1),
         64: _wide(3, 1, 80, 1, 4, "weights"),
         256: _wide(2, 2, 72, 2, 2, "weights"),
     },

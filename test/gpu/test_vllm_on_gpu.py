@@ -84,9 +84,9 @@ def test_merged_projections(act_order: bool, dtype: Any) -> None:
         for part, tensor in tensors.items():
             parameter = getattr(layer, part)
             parameter.weight_loader(parameter, tensor, shard)
+    layer.bias = bias = torch.randn(sum(sizes), dtype=dtype, device="cuda")
     layer.quant_method.process_weights_after_loading(layer)
     meant = torch.cat([found for _, found in matrices])
-    bias = torch.randn(sum(sizes), dtype=dtype, device="cuda")
     for rows in (*minimal_vllm.ROWS, minimal_vllm.MOST_ROWS):
         x = torch.randn(rows, K, dtype=dtype, device="cuda")
         y = captured(lambda x: layer(x, bias), x)

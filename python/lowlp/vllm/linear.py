@@ -168,6 +168,13 @@ class LowlpLinearMethod(LinearMethodBase):  # type: ignore[misc]
         made, _ = self.weights.make(layer)
         layer.lowlp = made[0] if len(made) == 1 else MergedLinear(made)
         warm(layer.lowlp, self.weights.tokens, self.weights.dtype)
+        bias = getattr(layer, "bias", None)
+        if bias is not None and bias.is_cuda:
+            # A product with a bias is a launch of its own, which graphs must find made too.
+            with torch.no_grad():
+                for count in self.weights.tokens:
+                    x = torch.zeros(count, self.weights.columns, dtype=self.weights.dtype, device=bias.device)
+                    self.apply(layer, x, bias)
 
     def apply(self, layer: torch.nn.Module, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """Of vLLM: y [..., N] of x [..., K]."""

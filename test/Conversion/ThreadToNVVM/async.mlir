@@ -34,12 +34,14 @@ module attributes {gpu.container_module} {
       // CHECK: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "l,l,r,r,l,~{memory}"
       simt.copy_tensor %map of %g extents [%i, %i] strides [%i] at [%i, %i] to %s[%i] box [16, 64]
         element_bytes 2 swizzle 128 signals %s[%i] : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>
-      // By one lane of the warp, when all are there.
-      // CHECK: bar.warp.sync 0xffffffff;
+      // By one lane of the warp, when all are there and have what they read.
+      // CHECK: fence.acq_rel.cta;
+      // CHECK-SAME: bar.warp.sync 0xffffffff;
       // CHECK-SAME: @first mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
       // By a lane for each block of a cluster.
-      // CHECK: setp.lt.u32 taken, lane, 2;
+      // CHECK: fence.acq_rel.cta;
+      // CHECK-SAME: setp.lt.u32 taken, lane, 2;
       // CHECK-SAME: @taken mapa.shared::cluster.u64 there, $0, lane;
       // CHECK-SAME: @taken mbarrier.arrive.shared::cluster.b64 _, [there];
       simt.mbarrier_arrive %s[%i] by_warp {lowlp.multicast = #lowlp.multicast<2>} : !simt.ptr<shared>

@@ -189,7 +189,8 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
     else if (int64_t blocks = MulticastAttr::countBlocks(op); blocks > 1)
       arriveInBlocks(ptx, StringRef(at).drop_front().drop_back(), blocks);
     else if (op.getByWarp())
-      ptx.emit("{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\t"
+      ptx.emit("{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\t" +
+               std::string(kReadsDone) +
                "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
                "setp.eq.u32 first, lane, 0;\n\t"
                "@first mbarrier.arrive.shared::cta.b64 _, " +
@@ -201,12 +202,18 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
   }
 
 private:
+  /// What the warp arrives for is that a copy may overwrite what its lanes have
+  /// read. Their loads may still be in flight, and those of lanes that do not
+  /// arrive are ordered by nothing else: copies have been seen to overtake them
+  /// (ADR 0081).
+  static constexpr StringLiteral kReadsDone = "fence.acq_rel.cta;\n\t";
+
   /// Lane i of the warp arrives at the mbarrier of block i, for which the other
-  /// lanes have done what they do. What was read needs no release: reads are
-  /// complete when their thread comes here.
+  /// lanes have done what they do.
   static void arriveInBlocks(Assembly &ptx, StringRef at, int64_t blocks) {
     ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b32 lane;\n\t"
-             ".reg .b64 there;\n\t"
+             ".reg .b64 there;\n\t" +
+             kReadsDone +
              "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
              "setp.lt.u32 taken, lane, " +
              Twine(blocks) + ";\n\t@taken mapa.shared::cluster.u64 there, " +

@@ -210,7 +210,7 @@ class Product:
         return not schedule.has_tile_each and blocks > tiles_of(self.spec, schedule, m)
 
 
-GIVING = [Product(kind, 14336, 3072) for kind in ("f3e1m1", "int4", "nf4")]
+GIVING = [Product(kind, 14336, 3072) for kind in ("f3e1m1", "int4", "lut3")]
 """On sm_90a `linear` chooses kernels of 8 warps for 16 rows, whose producer gives its registers away."""
 
 

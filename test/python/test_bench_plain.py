@@ -19,9 +19,9 @@ def test_kernels_of_the_example(tmp_path: Path) -> None:
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    script.prepare_plain(tmp_path, "sm_90a", [Shape(128, 512)], [8, 32])
+    script.prepare_plain(tmp_path, "sm_90a", [Shape(8192, 512)], [8, 1024])
     threads = [KernelBinary.load(path).description.block[0] for path in sorted(tmp_path.glob("*.lowlp"))]
-    assert threads == [9 * 32, 5 * 32]  # of 32 rows of x, and of 8
+    assert threads == [9 * 32, 5 * 32]  # of 1024 rows of x, and of 8
 
 
 def test_table_of_the_page() -> None:

@@ -17,7 +17,7 @@ from .report import markdown
 MARK: Final = ".decoding-"
 """In the names of files that the pages of NAME.json show: NAME.decoding-1.json."""
 BASE: Final = "bf16"
-_NAMES: Final = {"8b": "Llama 3.1 8B", "70b": "Llama 3.1 70B"}
+_NAMES: Final = {"7b": "Llama 2 7B", "8b": "Llama 3.1 8B", "70b": "Llama 3.1 70B"}
 _MOST_BARS: Final = 14
 
 

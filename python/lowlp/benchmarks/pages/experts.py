@@ -14,8 +14,8 @@ _SUMMARY = f"""\
 `lowlp bench --experts`: `grouped_linear` of both products of a layer of experts. Each cell is the geometric mean over
 its cases of the time asked / our time, and how many of them meet it. Asked is an empty kernel +
 {of_experts.OVER_FLOOR} x the floor (bytes of the experts that have rows / read bandwidth) up to
-{of_experts.MOST_DECODED} tokens, and at most the time of bf16 `torch._grouped_mm` and of humming's grouped product /
-{of_experts.FACTORS[0]} up to {of_experts.MOST_FASTER} tokens, / {of_experts.FACTORS[1]} beyond."""
+{of_experts.MOST_DECODED} tokens, and at most the time of bf16 `torch._grouped_mm` and of humming's product of the same
+weights / {of_experts.FACTORS[0]} up to {of_experts.MOST_FASTER} tokens, / {of_experts.FACTORS[1]} beyond."""
 
 
 def summary(measured: Measured, links: Linker) -> Iterator[str]:
@@ -23,7 +23,8 @@ def summary(measured: Measured, links: Linker) -> Iterator[str]:
     if not measured.experts:
         return
     yield _SUMMARY
-    for one in measured.experts.values():
+    for path, one in measured.experts.items():
+        yield f"{describe(one.run)}; {links.link('results', path)}"
         yield of_experts.summary_table(one)
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from lowlp._mlir import ir
 from lowlp.errors import LowlpError, LowlpTypeError, LowlpValueError
@@ -23,6 +23,7 @@ from .rewriting import rewrite
 from .scalars import IntegerParameter, Scalar
 from .source import Place, VerificationError, type_error
 from .tiles import Pointer
+from .trace_reads import Reads
 from .tracing import Trace, activated, is_tracing, location
 
 _P = ParamSpec("_P")
@@ -31,13 +32,22 @@ _R = TypeVar("_R")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_THREADS = 1024
 _WARP = 32
+_MAX_KEPT = 8
+
+
+class _Kept(NamedTuple):
+    """A trace: what it has read, and the hash of its text."""
+
+    reads: Reads
+    locations: bool
+    key: str
 
 
 class Kernel:
     """A program that every block of a grid runs; made by `kernel` and `make_kernel`.
 
-    It is traced whenever its IR is asked for, so that it sees globals and closures as they are then. All methods may be
-    called from several threads.
+    It is traced whenever its IR is asked for, so that it sees globals and closures as they are then; launches use an
+    earlier trace while nothing that it has read has changed. All methods may be called from several threads.
     """
 
     def __init__(
@@ -67,6 +77,8 @@ class Kernel:
         self._schedule = schedule or KernelSchedule()
         self._num_threads = num_threads
         self._extents = grid_extents(grid, parameters)
+        self._kept: tuple[_Kept, ...] = ()
+        self._retraced_because = ""
         functools.update_wrapper(self, function)
 
     @property
@@ -94,9 +106,27 @@ class Kernel:
         """The kernel as text of the block dialect, without locations. Raises what `module` raises."""
         return str(self.module().operation.get_asm(enable_debug_info=False))
 
-    def trace_key(self) -> str:
-        """A hash of the kernel's text without locations: kernels with equal keys compile to the same code."""
-        return hashlib.sha256(self.mlir.encode()).hexdigest()
+    def trace_key(self, locations: bool = False) -> str:
+        """A hash of the kernel's text: kernels with equal keys compile to the same code; with `locations` their errors
+        name the same lines too. The kernel is traced where it has changed since, or cannot be watched."""
+        for kept in self._kept:
+            if kept.locations == locations and kept.reads.unchanged():
+                return kept.key
+        reads = None if self._retraced_because else Reads(self._function)
+        text = self.module().operation.get_asm(enable_debug_info=locations)
+        key = hashlib.sha256(text.encode()).hexdigest()
+        if reads is not None and reads.unwatched:
+            self._retraced_because = reads.unwatched
+        # What tracing itself changes would be something else the next time.
+        elif reads is not None and reads.unchanged():
+            self._kept = (_Kept(reads, locations, key), *self._kept[: _MAX_KEPT - 1])
+        return key
+
+    @property
+    def retraced_because(self) -> str:
+        """What the kernel reads that may change unseen, for which it is traced anew at each launch, milliseconds of the
+        host; '' where an earlier trace is used, or it was not launched yet."""
+        return self._retraced_because
 
     def module(self) -> ir.Module:
         """A fresh module, in a context of its own, with this kernel and nothing else; verified.

@@ -9,27 +9,29 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 
 @triton.jit
-def norm_kernel(x, r, w, y, W: tl.constexpr, ADD: tl.constexpr):
-    """y = norm(x + r), or of x, and r = x + r: a program a row."""
+def norm_kernel(x, r, w, y, W: tl.constexpr, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    """y = norm(x + r), or of x, and r = x + r: a program a row of W <= BLOCK."""
     row = tl.program_id(0).to(tl.int64)
-    i = tl.arange(0, W)
-    g = tl.load(w + i).to(tl.float32)
+    i = tl.arange(0, BLOCK)
+    held = i < W
+    g = tl.load(w + i, mask=held, other=0.0).to(tl.float32)
     gdc_launch_dependents()
     gdc_wait()
-    v = tl.load(x + row * W + i).to(tl.float32)
+    v = tl.load(x + row * W + i, mask=held, other=0.0).to(tl.float32)
     if ADD:
-        v += tl.load(r + row * W + i).to(tl.float32)
-    tl.store(r + row * W + i, v.to(tl.bfloat16))
+        v += tl.load(r + row * W + i, mask=held, other=0.0).to(tl.float32)
+    tl.store(r + row * W + i, v.to(tl.bfloat16), mask=held)
     s = tl.rsqrt(tl.sum(v * v) / W + 1e-5)
-    tl.store(y + row * W + i, (v * s * g).to(tl.bfloat16))
+    tl.store(y + row * W + i, (v * s * g).to(tl.bfloat16), mask=held)
 
 
 @triton.jit
 def rope_kernel(
-    qkv, q, k, v, cos, sin, first, T, S, H: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGED: tl.constexpr
-):
+    qkv, q, k, v, cos, sin, first, T, S, H: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGED: tl.constexpr,
+    HS: tl.constexpr, GS: tl.constexpr,
+):  # fmt: skip
     """All heads of a token, a program each: q [batch, H, T, D], and k and v into caches [batch, G, S, D], or, PAGED,
-    rows [batch * T, G, D]."""
+    rows [batch * T, G, D]. HS and GS are the powers of two that hold H and G."""
     row = tl.program_id(0).to(tl.int64)
     b, t = row // T, row % T
     p = tl.load(first) + t
@@ -38,20 +40,24 @@ def rope_kernel(
     base = qkv + row * (H + 2 * G) * D
     gdc_launch_dependents()
     gdc_wait()
-    h = tl.arange(0, H)[:, None]
-    lo, hi = tl.load(base + h * D + i).to(tl.float32), tl.load(base + h * D + D // 2 + i).to(tl.float32)
+    h = tl.arange(0, HS)[:, None]
+    mine = h < H
+    lo = tl.load(base + h * D + i, mask=mine, other=0.0).to(tl.float32)
+    hi = tl.load(base + h * D + D // 2 + i, mask=mine, other=0.0).to(tl.float32)
     out = q + ((b * H + h) * T + t) * D + i
-    tl.store(out, (lo * c - hi * s).to(tl.bfloat16))
-    tl.store(out + D // 2, (hi * c + lo * s).to(tl.bfloat16))
-    g = tl.arange(0, G)[:, None]
+    tl.store(out, (lo * c - hi * s).to(tl.bfloat16), mask=mine)
+    tl.store(out + D // 2, (hi * c + lo * s).to(tl.bfloat16), mask=mine)
+    g = tl.arange(0, GS)[:, None]
+    mine = g < G
     place = (row * G + g if PAGED else (b * G + g) * S + p) * D + i
     keys = base + (H + g) * D + i
-    lo, hi = tl.load(keys).to(tl.float32), tl.load(keys + D // 2).to(tl.float32)
-    tl.store(k + place, (lo * c - hi * s).to(tl.bfloat16))
-    tl.store(k + place + D // 2, (hi * c + lo * s).to(tl.bfloat16))
+    lo = tl.load(keys, mask=mine, other=0.0).to(tl.float32)
+    hi = tl.load(keys + D // 2, mask=mine, other=0.0).to(tl.float32)
+    tl.store(k + place, (lo * c - hi * s).to(tl.bfloat16), mask=mine)
+    tl.store(k + place + D // 2, (hi * c + lo * s).to(tl.bfloat16), mask=mine)
     values = base + (H + G + g) * D + i
-    tl.store(v + place, tl.load(values))
-    tl.store(v + place + D // 2, tl.load(values + D // 2))
+    tl.store(v + place, tl.load(values, mask=mine, other=0.0), mask=mine)
+    tl.store(v + place + D // 2, tl.load(values + D // 2, mask=mine, other=0.0), mask=mine)
 
 
 @triton.jit

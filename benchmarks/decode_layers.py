@@ -48,12 +48,20 @@ SHAPES = {
     "8b": Shape(32, 4096, 14336, 32, 8, 128, 128256),
     "70b": Shape(80, 8192, 28672, 64, 8, 128, 128256),
     "7b": Shape(32, 4096, 11008, 32, 32, 128, 32000),
+    "gemma-270m": Shape(18, 640, 2048, 4, 1, 256, 262144),
+    "qwen-0.5b": Shape(24, 896, 4864, 14, 2, 64, 151936),
     "tiny": Shape(2, 256, 512, 4, 2, 64, 512),
 }
-"""Llama 3.1 8B's and 70B's, Llama 2 7B's, which VQ-LLM measured, and one for CPUs."""
+"""Llama 3.1 8B's and 70B's, Llama 2 7B's, which VQ-LLM measured, those of Gemma 3 270M and Qwen2.5-Coder 0.5B, in
+layers of Llama, and one for CPUs."""
 
 if ON_GPU:
     import decode_kernels as kernels
+
+
+def _power_of_two(number: int) -> int:
+    """The least that is no less."""
+    return 1 << (number - 1).bit_length()
 
 
 def silu_mul(gu: torch.Tensor, feed: int) -> torch.Tensor:
@@ -155,8 +163,9 @@ class Model:
             return torch.nn.functional.rms_norm(r.float(), (self.shape.width,), eps=1e-5).to(DTYPE)
         y = torch.empty_like(x)
         kernels.norm_kernel[(x.shape[0],)](
-            x, r, self.norms, y, self.shape.width, add, num_warps=8 if x.shape[0] > 132 else 16, launch_pdl=True
-        )
+            x, r, self.norms, y, self.shape.width, add, _power_of_two(self.shape.width),
+            num_warps=8 if x.shape[0] > 132 else 16, launch_pdl=True,
+        )  # fmt: skip
         return y
 
     def attention(self, qkv: torch.Tensor, layer: int) -> torch.Tensor:
@@ -173,7 +182,8 @@ class Model:
             return o
         q = torch.empty(self.batch, shape.heads, self.tokens, shape.head, device=DEVICE, dtype=DTYPE)
         if ON_GPU:
-            numbers = (self.tokens, self.cache, *sizes, self.paged is not None)
+            held = (_power_of_two(shape.heads), _power_of_two(shape.kv_heads))
+            numbers = (self.tokens, self.cache, *sizes, self.paged is not None, *held)
             kernels.rope_kernel[(self.batch * self.tokens,)](
                 qkv, q, k, v, self.cos, self.sin, self.first, *numbers, launch_pdl=True
             )

@@ -12,6 +12,7 @@ Those with a workspace wait for each other, see `lowlp_runtime.device_workspace`
 """
 
 import ctypes
+import math
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from lowlp_runtime.arguments import check_address, check_integer
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.dependent_launch import code_waits, is_allowed
 from lowlp_runtime.driver import call, check_status
+from lowlp_runtime.even_blocks import reserved_shared_bytes
 from lowlp_runtime.grid import evaluate_grid
 from lowlp_runtime.launch_call import EARLY, STREAM_FORMAT, STREAM_OFFSET, LaunchConfig, library
 from lowlp_runtime.module import load_in_current_context
@@ -49,6 +51,7 @@ class BoundLaunch:
     functions  of the kernel, by the number of the context; added to
     kept       the arguments that stay, by place among the parameters; `shape_parameters` are among them
     others     the places of all other parameters, in the order in which `run` takes them
+    ordinal    of the device of all launches: those that begin early spread evenly over it (`even_blocks`); None: any
 
     Raises `LowlpValueError` for a number that does not fit its parameter, or gives no grid, workspace or tensor map.
     """
@@ -59,6 +62,7 @@ class BoundLaunch:
         functions: dict[int, LoadedFunction],
         kept: Mapping[int, int | float],
         others: Sequence[int],
+        ordinal: int | None = None,
     ) -> None:
         description = kernel.description
         parameters = description.parameters
@@ -83,6 +87,9 @@ class BoundLaunch:
         ]
         self._grid = evaluate_grid(description.grid, integers)
         self._is_empty = 0 in self._grid
+        self._shared_bytes = description.shared_bytes
+        if ordinal is not None:
+            self._shared_bytes = reserved_shared_bytes(description, math.prod(self._grid), ordinal)
         has_workspace = bool(description.workspace) and not self._is_empty
         self._workspace = description.lay_out_workspace(integers) if has_workspace else None
         self._place_maps({} if self._is_empty else integers)
@@ -137,7 +144,7 @@ class BoundLaunch:
         try:
             block = self._blocks.pop()
         except IndexError:
-            block = _Block(self._kernel, self._grid, self._kept, self._others, self._maps)
+            block = _Block(self._kernel, self._grid, self._shared_bytes, self._kept, self._others, self._maps)
         # Fails without a current context, for which no function is kept.
         failed = block.read_context(None, block.context_pointer)
         function = None if failed else self._functions.get(block.context.value)
@@ -224,6 +231,7 @@ class _Block:
         self,
         kernel: KernelBinary,
         grid: tuple[int, int, int],
+        shared_bytes: int,
         kept: Mapping[int, int | float],
         others: Sequence[int],
         maps: Sequence[Any],
@@ -241,7 +249,7 @@ class _Block:
         config = LaunchConfig.from_buffer(self.memory)
         config.gridDimX, config.gridDimY, config.gridDimZ = grid
         config.blockDimX, config.blockDimY, config.blockDimZ = description.block
-        config.sharedMemBytes = description.shared_bytes
+        config.sharedMemBytes = shared_bytes
         for at, place in enumerate(slots):
             if place in kept:
                 slot_format = "<" + description.parameters[place].slot_format

@@ -50,10 +50,13 @@ class Launcher:
         """An argument for the parameter of this name as a number. Raises what `lowlp_runtime.launch` raises."""
         return self._readers[self._place_of(name)](value, ArraysOfLaunch(0))
 
-    def bind(self, kept: Mapping[str, int | float], order: Sequence[str] | None = None) -> BoundLaunch:
+    def bind(
+        self, kept: Mapping[str, int | float], order: Sequence[str] | None = None, ordinal: int | None = None
+    ) -> BoundLaunch:
         """Launches in which these arguments stay, numbers by name; what decides shapes is among them.
 
-        order  the names of all others, as `BoundLaunch.run` is to take them; None: in the order of the parameters
+        order    the names of all others, as `BoundLaunch.run` is to take them; None: in the order of the parameters
+        ordinal  of the device of all launches, over which blocks of products spread evenly; None: any
 
         Raises `LowlpTypeError` for names that are no parameters, or that are lacking, `LowlpValueError` for an integer
         that is out of range and an address that is not aligned, `DeviceError`.
@@ -66,7 +69,7 @@ class Launcher:
                 f"{', '.join([*kept, *others])}"
             )
         by_place = {names.index(name): value for name, value in kept.items()}
-        return BoundLaunch(self._binary, self._functions, by_place, [names.index(name) for name in others])
+        return BoundLaunch(self._binary, self._functions, by_place, [names.index(name) for name in others], ordinal)
 
     def _place_of(self, name: str) -> int:
         for place, parameter in enumerate(self.description.parameters):

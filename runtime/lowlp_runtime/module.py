@@ -129,9 +129,13 @@ def _load(binary: KernelBinary, ordinal: int) -> LoadedKernel:
     function = call("cuModuleGetFunction", module, description.name.encode())
     attributes = driver().CUfunction_attribute
     static = int(call("cuFuncGetAttribute", attributes.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function))
-    if description.shared_bytes + static > _DEFAULT_SHARED_BYTES:
+    most = description.shared_bytes
+    if description.dependent_launch and description.product is not None:
+        # Launches may ask for more than the kernel needs (`even_blocks`).
+        most = limit - static
+    if most + static > _DEFAULT_SHARED_BYTES:
         dynamic = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        call("cuFuncSetAttribute", function, dynamic, description.shared_bytes)
+        call("cuFuncSetAttribute", function, dynamic, most)
     return LoadedKernel(binary, function, int(function), module, ordinal, kind, arch)
 
 

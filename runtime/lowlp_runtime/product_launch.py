@@ -172,7 +172,7 @@ def _checked_launch(
         ordered = OrderedRows(launcher, permutation, columns, m, stride, multiprocessors(ordinal), allocate)
         stride = row_stride(columns)
     numbers = product.launch_numbers(m, stride, added_stride, multiprocessors(ordinal))
-    bound = _Launch(_bound(kernel, product, operands, numbers), ordered)
+    bound = _Launch(_bound(kernel, product, operands, numbers, ordinal), ordered)
     # What is in front on the stream may have written the weights.
     with no_dependent_launch():
         bound.run(addresses, ordinal, current)
@@ -258,9 +258,9 @@ def _permutation_on(
 
 
 def _bound(
-    kernel: KernelBinary, product: Product, operands: Mapping[str, Any], numbers: Mapping[str, int]
+    kernel: KernelBinary, product: Product, operands: Mapping[str, Any], numbers: Mapping[str, int], ordinal: int
 ) -> BoundLaunch:
     launcher = launcher_of(kernel)
     values: dict[str, int | float] = {name: launcher.read(name, part) for name, part in operands.items()}
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
-    return launcher.bind({**values, **product.by_name(numbers)}, order)
+    return launcher.bind({**values, **product.by_name(numbers)}, order, ordinal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lowlp
@@ -20,6 +21,7 @@ from linear_matrix import ERROR_LIMITS  # noqa: E402
 from test_linear_epilogues import wanted_of  # noqa: E402
 
 from lowlp.kernels.linear.spec import EPILOGUES  # noqa: E402
+from lowlp.ops import linear_launch  # noqa: E402
 from lowlp.ops.linear_kernels import gpu_kernel  # noqa: E402
 from lowlp.ops.linear_launch import columns_of_y  # noqa: E402
 
@@ -93,3 +95,26 @@ def test_forms_that_occur() -> None:
         chosen = {form_of(product.schedule(m, ARCH)) for product in CHOSEN for m in ROWS}
         assert chosen >= {form for form in FORMS if "a tile each" in form}
         assert "plain" not in chosen
+
+
+def test_gate_and_up_apart() -> None:
+    """By two launches, as chosen for many rows of two bits: against float64, at first, later and in a graph."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (16384, 4096), np.uint8)
+    scales = rng.uniform(0.01, 0.02, (16384, 32)).astype(np.float16)
+    qw = lowlp.QuantizedTensor(codes, dtype="int2", scales=scales, group_size=128, activation="bf16")
+    x, bias = normal(3, "bf16", 1024, 4096), normal(4, "f32", 16384)
+
+    def call() -> torch.Tensor:
+        return lowlp.linear(x, qw, bias=bias, epilogue="silu_mul")
+
+    results = [call(), call()]
+    assert next(kept.gating for key, kept in linear_launch._calls.items() if key[0] == id(qw)) is not None
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results.append(call())
+    graph.replay()
+    both = x.double() @ torch.from_numpy(qw.dequantize()).cuda().double().T + bias.double()
+    wanted = torch.nn.functional.silu(both[:, :8192]) * both[:, 8192:]
+    assert relative_error(results[0], wanted) <= ERROR_LIMITS["bf16"]
+    assert all(torch.equal(results[0], later) for later in results[1:])

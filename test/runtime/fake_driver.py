@@ -24,6 +24,8 @@ class Attribute(enum.IntEnum):
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81
+    CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK = 111
     CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
     CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13
@@ -98,7 +100,8 @@ class FakeDriver:
         return OK, b"Fake GPU".ljust(size, b"\0")
 
     def cuDeviceGetAttribute(self, attribute: Attribute, device: int) -> tuple[Result, int]:
-        known = {75: 9, 76: 0, 97: 232448, 38: 50 << 20, 16: 132, 13: 1980000, 36: 3201000, 37: 6144}
+        known = {75: 9, 76: 0, 97: 232448, 81: 233472, 111: 1024, 38: 50 << 20, 16: 132}
+        known |= {13: 1980000, 36: 3201000, 37: 6144}
         return OK, known[int(attribute)]
 
     # A context is its device's number plus 100.

@@ -17,7 +17,15 @@ from .report import markdown
 MARK: Final = ".decoding-"
 """In the names of files that the pages of NAME.json show: NAME.decoding-1.json."""
 BASE: Final = "bf16"
-_NAMES: Final = {"7b": "Llama 2 7B", "8b": "Llama 3.1 8B", "70b": "Llama 3.1 70B"}
+_NAMES: Final = {
+    "7b": "Llama 2 7B",
+    "8b": "Llama 3.1 8B",
+    "70b": "Llama 3.1 70B",
+    "gemma-270m": "Gemma 3 270M",
+    "qwen-0.5b": "Qwen2.5-Coder 0.5B",
+}
+SMALL: Final = ("Gemma 3 270M", "Qwen2.5-Coder 0.5B")
+"""Models whose weights lie in the L2 cache, in part or all of them."""
 _MOST_BARS: Final = 14
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -59,8 +58,7 @@ def launch(
         )
     if all(host) and host:
         # With locations, which errors of the CPU target name.
-        text = program.module().operation.get_asm(enable_debug_info=True)
-        key = hashlib.sha256(text.encode()).hexdigest()
+        key = program.trace_key(locations=True)
         kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
         counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
         return counters

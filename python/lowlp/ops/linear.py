@@ -95,8 +95,9 @@ def linear(
 
     Returns [..., N] of `out_dtype`, or [..., N / 2] with a gate, in the library of x. Products are added in f32, in
     one fixed order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same
-    launch, and the result is rounded once. An epilogue is within a relative error of 1e-6 of the function of what it
-    gets ('gelu_tanh' of less than -3 and 'gpt_oss' of a gate of less than -7: 1e-5); NaN stays NaN.
+    launch, gates of many rows in one after it (docs/adr/0086), and the result is rounded once. An epilogue is within a
+    relative error of 1e-6 of the function of what it gets ('gelu_tanh' of less than -3 and 'gpt_oss' of a gate of less
+    than -7: 1e-5); NaN stays NaN.
     `torch.compile` breaks its graph at a call. There is no gradient yet: `LowlpRuntimeError` where PyTorch would record
     one, that is for tensors that require it, but for `torch.no_grad()`.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.

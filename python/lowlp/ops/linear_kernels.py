@@ -10,6 +10,7 @@ from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.fitting import scale_bytes
+from lowlp.kernels.linear.gating import gating_kernel
 from lowlp.kernels.linear.operand_list import product_of, takes_vector_order
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.paths import Path
@@ -66,6 +67,25 @@ def gpu_permuting_kernel(
 
     kernel: CompiledKernel = _kernels.get(("permuting", k, aligned, dependent_launch, columns, arch), make)
     return kernel
+
+
+def _of_gating(columns: int, epilogue: str, out: str, dependent_launch: bool, arch: str) -> tuple[object, ...]:
+    return ("gating", columns, epilogue, out, dependent_launch, arch)
+
+
+def gpu_gating_kernel(columns: int, epilogue: str, out: str, dependent_launch: bool, arch: str) -> CompiledKernel:
+    """What ends products of gate and up that are made apart, for an architecture."""
+
+    def make() -> CompiledKernel:
+        return compile(gating_kernel(columns, epilogue, out, dependent_launch), arch)
+
+    kernel: CompiledKernel = _kernels.get(_of_gating(columns, epilogue, out, dependent_launch, arch), make)
+    return kernel
+
+
+def has_gpu_gating_kernel(columns: int, epilogue: str, out: str, dependent_launch: bool, arch: str) -> bool:
+    """Whether that is compiled."""
+    return _kernels.has(_of_gating(columns, epilogue, out, dependent_launch, arch))
 
 
 def compile_for_gpu(

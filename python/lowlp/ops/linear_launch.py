@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
+from lowlp.kernels.linear.gating import takes_less_apart
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of, takes_vector_order
 from lowlp.kernels.linear.operands import (
@@ -29,7 +30,7 @@ from lowlp.kernels.linear.operands import (
 )
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, GATED, LinearSpec
-from lowlp.schedules.device import device_of
+from lowlp.schedules.device import Device, device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
@@ -44,11 +45,28 @@ from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
-from .linear_kernels import gpu_kernel, gpu_permuting_kernel, has_gpu_kernel
+from .linear_kernels import (
+    gpu_gating_kernel,
+    gpu_kernel,
+    gpu_permuting_kernel,
+    has_gpu_gating_kernel,
+    has_gpu_kernel,
+)
 
 _ALIGN_ELEMENTS = 8
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
 _OF_CALL = ("x", "bias", "residual", "y")
+
+
+class _Gating(NamedTuple):
+    """What makes y of gate and up that are multiplied apart (`kernels.linear.gating`).
+
+    launch    the kernel with all that it takes but the addresses of both products and of y
+    allocate  makes room for both products
+    """
+
+    launch: BoundLaunch
+    allocate: Callable[[], Any]
 
 
 class _BoundCall(NamedTuple):
@@ -59,12 +77,26 @@ class _BoundCall(NamedTuple):
     ordered   makes of x what the kernel takes in its place, for weights with a permutation and by warpgroups those of
               codebooks; None: x itself
     tensors   the operands that are made of the weights, by name, which it keeps alive
+    gating    what follows where `launch` makes gate and up apart; None: `launch` makes the result
     """
 
     launch: BoundLaunch | None
     allocate: Callable[[], Any]
     ordered: OrderedRows | None
     tensors: dict[str, Any]
+    gating: _Gating | None = None
+
+    def run(self, rows: Any, added: tuple[int, ...], y: Any, ordinal: int, stream: int) -> None:
+        """Puts it on PyTorch's current stream: y of the rows of x, and of bias and residual at their addresses."""
+        assert self.launch is not None
+        if self.ordered is not None:
+            rows = self.ordered.make(rows.data_ptr(), ordinal, stream)
+        if self.gating is None:
+            self.launch.run((rows.data_ptr(), *added, y.data_ptr()), ordinal, stream)
+            return
+        both = self.gating.allocate()
+        self.launch.run((rows.data_ptr(), *added, both.data_ptr()), ordinal, stream)
+        self.gating.launch.run((both.data_ptr(), y.data_ptr()), ordinal, stream)
 
 
 class _KeptForWeights:
@@ -131,11 +163,13 @@ def linear_on_gpu(
     kept = _calls.get(key)
     if kept is not None:
         y = kept.allocate()
-        if kept.launch is not None:
-            if kept.ordered is not None:
-                rows = kept.ordered.make(address, ordinal, current)
-                address = rows.data_ptr()
+        if kept.launch is None:
+            return y
+        if kept.ordered is None and kept.gating is None:
+            # Almost all calls; what they cost the host counts.
             kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
+        else:
+            kept.run(rows, added, y, ordinal, current)
         return y
     strides = (stride,) if residual is None else (stride, residual_stride)
     # What is made at a first call waits for the device, which a capture does not allow.
@@ -145,10 +179,7 @@ def linear_on_gpu(
     if bound.launch is not None:
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
-            if bound.ordered is not None:
-                rows = bound.ordered.make(address, ordinal, current)
-                address = rows.data_ptr()
-            bound.launch.run((address, *added, y.data_ptr()), ordinal, current)
+            bound.run(rows, added, y, ordinal, current)
     of_weights = _kept.of(qw)
     if len(of_weights.keys) >= _MAX_CALLS:
         of_weights.drop_calls()
@@ -280,6 +311,10 @@ def _bind(
     device = device_of(ordinal)
     spec = for_weights(spec, qw)
     schedule = schedule_for(spec, m, device, batch_invariant, device_name(ordinal))
+    if epilogue in GATED and not batch_invariant and _is_faster_apart(spec, schedule, m, device, device_name(ordinal)):
+        both = _bind(qw, x, bias, "", None, "f32", given_strides[:1], aligned, 0, early, captured)
+        gating = _gating(spec, m, x, early, captured)
+        return both._replace(allocate=allocate, gating=_Gating(gating, both.allocate))
     within = None
     vector = _vector_of_order(spec, schedule)
     if vector:
@@ -312,7 +347,24 @@ def _bind(
             permutation = permutation_on(qw, x.device, vector)
         rows = allocator((m, x_stride), x.dtype, x.device)
         ordered = OrderedRows(permuting, permutation, width, m, strides[0], multiprocessors(ordinal), rows)
-    return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
+    return _BoundCall(launcher.bind(kept, order, ordinal), allocate, ordered, tensors)
+
+
+def _is_faster_apart(spec: LinearSpec, schedule: Schedule, m: int, device: Device, gpu: str) -> bool:
+    """Whether gate and up take less time by a product without the epilogue, and a launch for that."""
+    if not schedule.warpgroups or spec.vectors or spec.residual or spec.is_packed_apart:
+        return False
+    apart = replace(spec, epilogue="", out="f32")
+    return takes_less_apart(spec, schedule, apart, schedule_for(apart, m, device, gpu=gpu), m, device)
+
+
+def _gating(spec: LinearSpec, m: int, x: Any, early: bool, captured: bool) -> BoundLaunch:
+    """What makes y of m rows of products, with all that it takes but addresses."""
+    ordinal = x.get_device()
+    wanted = (spec.columns_of_y, spec.epilogue, spec.out, early, device_of(ordinal).arch)
+    if captured and not has_gpu_gating_kernel(*wanted):
+        raise first_call_in_capture("x", m, x.dtype)
+    return gpu_gating_kernel(*wanted).launcher.bind({"m": m}, ["x", "y"])
 
 
 def _is_ready(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, arch: str, device: Any) -> bool:

@@ -131,4 +131,4 @@ def _bind(
     if len(codes.shape) == 0:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(codes.shape)}")
     order = [product.required(role).name for role in roles]
-    return BoundProduct(launcher.bind(kept, order), allocate, tuple(roles), tuple(tensors.values()))
+    return BoundProduct(launcher.bind(kept, order, ordinal), allocate, tuple(roles), tuple(tensors.values()))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-from lowlp.benchmarks.decoding_results import step_table
+from lowlp.benchmarks.decoding_results import SMALL, DecodingResults, step_table
 
 from .measured import Linker, Measured, decoding_path
 
@@ -14,19 +15,33 @@ _SUMMARY = """\
 Tokens per second, and in brackets over bf16, of models with random weights, by `benchmarks/decode_model.py`: a step is
 one CUDA graph, with PyTorch's attention over a static cache in bf16, fused qkv and gate-up, and a quantised head; the
 same for all but the products. Weights come from memory. A prompt of one sequence needs one row of the head."""
+_SMALL = """\
+Small models, in the same script, each layer with weights of its own: launches take more of a step than bytes, and with
+few bits the weights of all layers stay in the L2 cache."""
 
 
 def summary(measured: Measured, links: Linker) -> Iterator[str]:
-    """Tables and plots."""
-    for number, (path, one) in enumerate(measured.decoding.items()):
+    """Tables and plots of models that are served from memory."""
+    for number, (path, one) in enumerate(_of_size(measured, small=False)):
         if not number:
             yield _SUMMARY
-        yield f"{one.model}'s shape, {one.device} ({links.link('results', path)}):"
-        yield step_table(one)
-        if decoding_path(path) in measured.pictures():
-            yield links.picture(decoding_path(path))
+        yield from _shown(path, one, measured, links)
 
 
 def details(measured: Measured, links: Linker) -> Iterator[str]:
-    """There are none: all is on the page."""
-    yield from ()
+    """Those of small models."""
+    for number, (path, one) in enumerate(_of_size(measured, small=True)):
+        if not number:
+            yield _SMALL
+        yield from _shown(path, one, measured, links)
+
+
+def _of_size(measured: Measured, small: bool) -> list[tuple[Path, DecodingResults]]:
+    return [(path, one) for path, one in measured.decoding.items() if (one.model in SMALL) is small]
+
+
+def _shown(path: Path, one: DecodingResults, measured: Measured, links: Linker) -> Iterator[str]:
+    yield f"{one.model}'s shape, {one.device} ({links.link('results', path)}):"
+    yield step_table(one)
+    if decoding_path(path) in measured.pictures():
+        yield links.picture(decoding_path(path))

@@ -79,17 +79,42 @@ def test_graphs_take_other_offsets(m: int) -> None:
         assert torch.equal(y, lowlp.grouped_linear(x, qw, offsets, **arguments)), how
 
 
-@pytest.mark.parametrize(("activation", "dtype"), [("int8", "int4"), ("f8e4m3", "f4e2m1")])
-@pytest.mark.parametrize("m", [9, 900])
-def test_quantised_rows(activation: str, dtype: str, m: int) -> None:
-    family = "s8" if activation == "int8" else "e4m3"
-    w = np.random.default_rng(8).normal(size=(8, 256, 512)).astype(np.float32) / 16
-    qw = lowlp.quantize(w, dtype, group_size=128, activation=family)
-    x, offsets = lowlp.quantize_activations(torch.randn(m, 512, device="cuda"), activation), divided(8, m, "random")
-    want = wanted(x.dequantize(), torch.from_numpy(qw.dequantize()).cuda().double(), offsets)
-    first = lowlp.grouped_linear(x, qw, offsets)
-    assert (first.double() - want).norm() < 2e-3 * want.norm()
-    assert torch.equal(lowlp.grouped_linear(x, qw, offsets), first)
+QUANTISED = [("int8", "int4"), ("f8e4m3", "f4e2m1")]
+
+
+def quantised(activation: str, dtype: str, experts: int, m: int) -> tuple[Any, Any, Any]:
+    """Rows of x in bytes, weights for them, and what these mean."""
+    w = np.random.default_rng(experts).normal(size=(experts, 64, 256)).astype(np.float32) / 16
+    qw = lowlp.quantize(w, dtype, group_size=128, activation="s8" if activation == "int8" else "e4m3")
+    x = lowlp.quantize_activations(torch.randn(m, 256, device="cuda"), activation)
+    return x, qw, torch.from_numpy(qw.dequantize()).cuda().double()
+
+
+@pytest.mark.parametrize(("activation", "dtype"), QUANTISED)
+@pytest.mark.parametrize(("experts", "m"), [(1, 40), (8, 9), (8, 900), (512, 600)])
+def test_quantised_rows(activation: str, dtype: str, experts: int, m: int) -> None:
+    x, qw, w = quantised(activation, dtype, experts, m)
+    for how in ("random", "one", "few"):
+        offsets = divided(experts, m, how)
+        want = wanted(x.dequantize(), w, offsets)
+        first = lowlp.grouped_linear(x, qw, offsets)
+        assert (first.double() - want).norm() < 2e-3 * want.norm(), how
+        for _ in range(5):
+            assert torch.equal(lowlp.grouped_linear(x, qw, offsets), first)
+
+
+@pytest.mark.parametrize(("activation", "dtype"), QUANTISED)
+def test_graphs_of_quantised_rows_take_other_offsets(activation: str, dtype: str) -> None:
+    x, qw, _ = quantised(activation, dtype, 8, 33)
+    offsets = divided(8, 33, "random")
+    lowlp.grouped_linear(x, qw, offsets)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = lowlp.grouped_linear(x, qw, offsets)
+    for how in ("one", "few", "random"):
+        offsets.copy_(divided(8, 33, how))
+        graph.replay()
+        assert torch.equal(y, lowlp.grouped_linear(x, qw, offsets)), how
 
 
 def test_a_row_is_the_same_wherever_it_goes() -> None:

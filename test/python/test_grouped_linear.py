@@ -17,6 +17,7 @@ from lowlp.kernels.linear.experts_choosing import MOST_MEAN, schedule_for_expert
 from lowlp.kernels.linear.experts_estimates import tiles_of_columns
 from lowlp.kernels.linear.experts_measured import MEASURED, measured_schedule
 from lowlp.kernels.linear.fitting import stage_bytes
+from lowlp.kernels.linear.operands import for_weights, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops.linear_kernels import cpu_kernel
@@ -109,7 +110,7 @@ def test_columns_in_another_order_and_second_scales() -> None:
 
 @pytest.mark.parametrize(
     ("activation", "dtype", "group", "rows"),
-    [("int8", "int4", 64, [3, 0, 9]), ("uint8", "int8", None, [40, 1, 30]), ("f8e4m3", "f4e2m1", 32, [0, 5, 2])],
+    [("int8", "int4", 64, [3, 0, 9]), ("uint8", "int8", None, [40, 1, 30]), ("f8e4m3", "f4e2m1", 32, [0, 7, 0])],
 )
 def test_quantised_rows(activation: str, dtype: str, group: int | None, rows: list[int]) -> None:
     qw = weights((3, 64, 128), dtype, group or 128, activation="e4m3" if activation == "f8e4m3" else "s8")
@@ -124,6 +125,22 @@ def test_quantised_rows(activation: str, dtype: str, group: int | None, rows: li
         parts = [(x.dequantize() / x.scales)[slice(*offsets[e : e + 2])] @ (qw[e].dequantize() / qw[e].scales).T
                  for e in range(3)]  # fmt: skip
         assert (sums == np.rint(np.concatenate(parts))).all()
+
+
+@pytest.mark.parametrize("least", [-20, -27, -127])
+def test_scales_of_e8m0_round_once_by_warpgroups(least: int) -> None:
+    # Times 2^-p they are numbers of f16; or, of those that f16 lacks, accumulators are scaled, or weights are 0.
+    codes = RANDOM.integers(0, 16, size=(2, 128, 128)).astype(np.uint8)
+    scales = RANDOM.integers(107, 130, size=(2, 128, 4)).astype(np.uint8)
+    scales[:, ::2, ::2] = 127 + least
+    qw = lowlp.QuantizedTensor(codes, dtype="f4e2m1", scales=scales.view(ml_dtypes.float8_e8m0fnu), group_size=32)
+    x = np.concatenate([np.eye(128), np.eye(128)]).astype(F16)
+    spec = for_weights(spec_for(qw, "f16", "f16"), qw)
+    schedule = schedule_for_experts(spec, 256)
+    assert (schedule.warpgroups > 0 and schedule.scales_on == "weights") == (least != -27)
+    y = lowlp.grouped_linear(x, qw, offsets_of([128, 128]))
+    want = np.concatenate([qw.dequantize()[e].astype(np.float64).astype(F16).T for e in range(2)])
+    assert np.array_equal(y, want)
 
 
 def test_rows_of_no_expert_are_left_and_none_are_no_rows() -> None:

@@ -292,6 +292,9 @@ private:
     Value c = step.getNumOperands() > 2 ? read(step.operands[2]) : Value();
     switch (step.kind) {
     case DecodeStep::Kind::Lop3:
+      // Of all bits, none of them flipped: the assembler would keep it.
+      if (isIdentity(step))
+        return a;
       // Of two operands, arith has it, and says more to who reads it.
       if (isAnd(step))
         return arith::AndIOp::create(builder, loc, a, b);
@@ -327,6 +330,12 @@ private:
       return fromHalves(arith::MulFOp::create(builder, loc, first, second));
     return fromHalves(
         math::FmaOp::create(builder, loc, first, second, toHalves(c)));
+  }
+
+  /// (a & b) ^ 0 with all bits of b set.
+  static bool isIdentity(const DecodeStep &step) {
+    return step.imm == 0x6a && step.operands[1] == DecodeOperand::imm(~0u) &&
+           step.operands[2] == DecodeOperand::imm(0);
   }
 
   /// a & b, or (a & b) | 0.

@@ -5,13 +5,15 @@
 // 3. Lower `scf` to blocks.
 // 4. Lower everything else in one conversion in which whatever has no lowering
 //    is an error.
-// 5. Fix the size of a block (`.reqntid`): upstream only bounds it.
+// 5. Fix the size of a block (`.reqntid`): upstream only bounds it. Fetch
+//    tensor maps that are not needed before memory has answered.
 //
 //===----------------------------------------------------------------------===//
 #include "../ThreadToLLVM/KernelDescription.h"
 #include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
 #include "Requirements.h"
+#include "TensorMaps.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Lowlp.h"
@@ -68,23 +70,6 @@ static void fixBlockSize(LLVM::LLVMFuncOp kernel) {
     kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
   kernel->removeAttr(gpu::GPUDialect::getKernelFuncAttrName());
   kernel->removeAttr(gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
-}
-
-/// Says of the last `numMaps` arguments of the kernel that they are tensor
-/// maps, which lie in the kernel's parameters themselves (PTX ISA,
-/// "Tensor-map"; CUDA, `__grid_constant__`).
-static void markTensorMaps(LLVM::LLVMFuncOp kernel, size_t numMaps) {
-  Builder builder(kernel.getContext());
-  Type map = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);
-  for (unsigned i = kernel.getNumArguments() - numMaps;
-       i < kernel.getNumArguments(); ++i) {
-    kernel.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(),
-                      TypeAttr::get(map));
-    kernel.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
-                      builder.getI64IntegerAttr(64));
-    kernel.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
-                      builder.getUnitAttr());
-  }
 }
 
 /// The number that the description of a kernel has under the name of an
@@ -189,6 +174,10 @@ struct ConvertThreadToNVVM
       return signalPassFailure();
     if (!info->getSupport(Feature::GridDependencyControl).isNative())
       eraseDependencies(module);
+    llvm::StringMap<SmallVector<unsigned>> lateMaps;
+    for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
+      for (auto kernel : gpuModule.getOps<gpu::GPUFuncOp>())
+        lateMaps[kernel.getName()] = findLateTensorMaps(kernel);
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
                                             "nvptx64-nvidia-cuda", arch);
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>()) {
@@ -204,6 +193,7 @@ struct ConvertThreadToNVVM
         fixRegisters(function, description);
         fixCluster(function, description);
         markTensorMaps(function, countTensorMaps(description));
+        prefetchTensorMaps(function, lateMaps.lookup(function.getName()));
         hoistAllocas(function);
       }
     }

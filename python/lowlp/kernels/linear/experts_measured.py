@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from .experts_candidates import streamed_draft, wide_draft
 from .schedule import Schedule
 from .spec import LinearSpec
 
@@ -18,93 +19,66 @@ _NEAR: Final = 1.15
 """Rows of an expert that are so many times fewer or more are taken for as many."""
 
 
-def _streamed(warps: int, row_tiles: int, slices: int, units: int, steps: int, blocks_per_sm: int) -> Schedule:
-    return Schedule(
-        columns=16,
-        warps=warps,
-        stages=2,
-        row_tiles=row_tiles,
-        slices=slices,
-        units=units,
-        steps=steps,
-        share_tiles=False,
-        blocks_per_sm=blocks_per_sm,
-    )
-
-
-def _wide(warpgroups: int, row_tiles: int, columns: int, column_tiles: int, steps: int, scales_on: str) -> Schedule:
-    return Schedule(
-        columns=columns,
-        stages=2,
-        warpgroups=warpgroups,
-        row_tiles=row_tiles,
-        steps=steps,
-        scales_on=scales_on,
-        column_tiles=column_tiles,
-        share_tiles=False,
-    )
-
-
 MEASURED: Final[Mapping[tuple[int, int, int, str], Mapping[int, Schedule]]] = {
     (128, 5760, 2880, "f4e2m1 g32 e8m0"): {
-        0: _streamed(4, 4, 2, 1, 2, 1),
-        32: _wide(3, 2, 48, 1, 2, "weights"),
-        128: _wide(2, 2, 72, 2, 2, "weights"),
+        0: streamed_draft(4, 4, 2, 1, 2, 1),
+        32: wide_draft(3, 2, 48, 1, 2, "weights"),
+        128: wide_draft(2, 2, 72, 2, 2, "weights"),
     },
     (128, 5760, 2880, "int4 g64 f16"): {
-        0: _streamed(2, 4, 2, 1, 2, 2),
-        32: _wide(3, 2, 40, 1, 1, "accumulators"),
-        128: _wide(3, 1, 72, 2, 2, "weights"),
+        0: streamed_draft(2, 4, 2, 1, 2, 2),
+        32: wide_draft(3, 2, 40, 1, 1, "accumulators"),
+        128: wide_draft(3, 1, 72, 2, 2, "weights"),
     },
     (128, 2880, 2880, "f4e2m1 g32 e8m0"): {
-        0: _streamed(2, 4, 4, 1, 2, 1),
-        32: _wide(3, 1, 48, 1, 8, "weights"),
-        128: _wide(2, 1, 80, 2, 2, "weights"),
+        0: streamed_draft(2, 4, 4, 1, 2, 1),
+        32: wide_draft(3, 1, 48, 1, 8, "weights"),
+        128: wide_draft(2, 1, 80, 2, 2, "weights"),
     },
     (128, 2880, 2880, "int4 g64 f16"): {
-        0: _streamed(1, 4, 4, 1, 2, 2),
-        32: _wide(3, 1, 40, 1, 4, "accumulators"),
-        128: _wide(3, 1, 72, 2, 2, "weights"),
+        0: streamed_draft(1, 4, 4, 1, 2, 2),
+        32: wide_draft(3, 1, 40, 1, 4, "accumulators"),
+        128: wide_draft(3, 1, 72, 2, 2, "weights"),
     },
     (128, 1536, 2048, "f4e2m1 g32 e8m0"): {
-        0: _streamed(1, 2, 4, 1, 2, 3),
-        64: _wide(3, 1, 80, 1, 4, "weights"),
-        256: _wide(2, 2, 72, 2, 2, "weights"),
+        0: streamed_draft(1, 2, 4, 1, 2, 3),
+        64: wide_draft(3, 1, 80, 1, 4, "weights"),
+        256: wide_draft(2, 2, 72, 2, 2, "weights"),
     },
     (128, 1536, 2048, "int4 g128 f16"): {
-        0: _streamed(1, 3, 4, 1, 2, 2),
-        16: _wide(4, 2, 24, 1, 2, "accumulators"),
-        64: _wide(4, 1, 80, 1, 4, "weights"),
-        256: _wide(4, 1, 96, 1, 4, "weights"),
+        0: streamed_draft(1, 3, 4, 1, 2, 2),
+        16: wide_draft(4, 2, 24, 1, 2, "accumulators"),
+        64: wide_draft(4, 1, 80, 1, 4, "weights"),
+        256: wide_draft(4, 1, 96, 1, 4, "weights"),
     },
     (128, 2048, 768, "f4e2m1 g32 e8m0"): {
-        0: _streamed(2, 2, 2, 1, 2, 3),
-        16: _streamed(8, 1, 1, 1, 4, 2),
-        64: _wide(3, 1, 80, 1, 4, "weights"),
-        256: _wide(2, 2, 72, 2, 2, "weights"),
+        0: streamed_draft(2, 2, 2, 1, 2, 3),
+        16: streamed_draft(8, 1, 1, 1, 4, 2),
+        64: wide_draft(3, 1, 80, 1, 4, "weights"),
+        256: wide_draft(2, 2, 72, 2, 2, "weights"),
     },
     (128, 2048, 768, "int4 g128 f16"): {
-        0: _streamed(2, 2, 2, 1, 2, 3),
-        16: _wide(3, 4, 24, 1, 2, "accumulators"),
-        64: _wide(2, 2, 64, 1, 2, "accumulators"),
-        256: _wide(4, 1, 96, 1, 4, "weights"),
+        0: streamed_draft(2, 2, 2, 1, 2, 3),
+        16: wide_draft(3, 4, 24, 1, 2, "accumulators"),
+        64: wide_draft(2, 2, 64, 1, 2, "accumulators"),
+        256: wide_draft(4, 1, 96, 1, 4, "weights"),
     },
     (256, 4096, 7168, "f4e2m1 g32 e8m0"): {
-        128: _wide(2, 2, 72, 2, 2, "weights"),
-        0: _streamed(2, 4, 4, 1, 2, 1),
-        32: _wide(3, 2, 48, 1, 4, "weights"),
+        128: wide_draft(2, 2, 72, 2, 2, "weights"),
+        0: streamed_draft(2, 4, 4, 1, 2, 1),
+        32: wide_draft(3, 2, 48, 1, 4, "weights"),
     },
     (256, 4096, 7168, "int4 g128 f16"): {
-        0: _streamed(1, 8, 8, 1, 1, 1),
-        32: _wide(2, 2, 40, 1, 4, "accumulators"),
-        128: _wide(3, 1, 72, 2, 2, "weights"),
+        0: streamed_draft(1, 8, 8, 1, 1, 1),
+        32: wide_draft(2, 2, 40, 1, 4, "accumulators"),
+        128: wide_draft(3, 1, 72, 2, 2, "weights"),
     },
     (256, 7168, 2048, "f4e2m1 g32 e8m0"): {
-        0: _streamed(4, 4, 2, 1, 2, 1),
-        32: _wide(3, 2, 48, 1, 4, "weights"),
-        128: _wide(2, 2, 72, 2, 2, "weights"),
+        0: streamed_draft(4, 4, 2, 1, 2, 1),
+        32: wide_draft(3, 2, 48, 1, 4, "weights"),
+        128: wide_draft(2, 2, 72, 2, 2, "weights"),
     },
-    (256, 7168, 2048, "int4 g128 f16"): {0: _streamed(2, 8, 4, 1, 1, 1)},
+    (256, 7168, 2048, "int4 g128 f16"): {0: streamed_draft(2, 8, 4, 1, 1, 1)},
 }
 """By experts, N, K and codec, and then by rows of each expert: drafts, whose stages are yet to be fitted."""
 

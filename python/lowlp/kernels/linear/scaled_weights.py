@@ -28,6 +28,7 @@ E4M3_UNSCALE: Final = 256.0
 """What scales of e4m3 are divided by where a shift makes them f16: the biases of the exponents differ by 8."""
 
 # Of f16.
+_F16_BIAS: Final = 15
 _LEAST_NORMAL: Final = 2.0**-14
 _LEAST_SUBNORMAL: Final = 2.0**-24
 
@@ -37,16 +38,25 @@ def prescale_of_codes(spec: LinearSpec) -> float:
     return 1.0 if spec.table or spec.vectors or spec.is_of_integers else prescale(dtype(spec.weight), spec.activation)
 
 
+def kept_factor(spec: LinearSpec) -> float:
+    """The power of two by which codes of e8m0 scales are multiplied in f16, so that it has their bits where the codes
+    have them and decoding takes no multiplication: it is taken off accumulators at the end of a tile.
+
+    The same bits as without, but for results below 2^-110, of which f32 then has fewer. 1 where it is not done: where
+    other blocks get accumulators, in f16 perhaps; experts have whole tiles.
+    """
+    is_plain = not spec.corrector and not spec.table and not spec.scale2
+    if not spec.experts or spec.scale != "e8m0" or not is_plain or spec.activation != "f16":
+        return 1.0
+    exponent_bits = dtype(spec.weight).exponent_bits
+    return 2.0 ** ((1 << (exponent_bits - 1)) - 1 - _F16_BIAS) if exponent_bits else 1.0
+
+
 @functools.lru_cache(maxsize=4096)
 def can_scale_weights(spec: LinearSpec) -> bool:
     """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z; and
     where a number multiplies the product later, a second scale or what e4m3 leaves, every product."""
-    if (
-        spec.is_of_bytes
-        or spec.vectors
-        or not _holds_scales(spec.activation, spec.scale)
-        or prescale_of_codes(spec) != 1.0
-    ):
+    if spec.is_of_bytes or spec.vectors or not _holds_scales(spec) or prescale_of_codes(spec) != 1.0:
         return False
     if spec.offsets or spec.zeros not in ("", "int8", "uint8") or (spec.table and spec.scale2):
         return False
@@ -85,9 +95,21 @@ def can_scale_rows(spec: LinearSpec) -> bool:
     return is_plain and spec.groups == 1 and not spec.corrector and not spec.is_bipolar
 
 
-def _holds_scales(activation: str, scale: str) -> bool:
-    """Whether the activation type holds all scales of a type."""
-    return scale in (activation, "e4m3") or (scale, activation) == ("e8m0", "bf16")
+def _holds_scales(spec: LinearSpec) -> bool:
+    """Whether the activation type holds all scales; of experts f16 those of e8m0, which come times 2^-p."""
+    if spec.scale == "e8m0":
+        return spec.activation == "bf16" or (spec.activation == "f16" and bool(spec.experts))
+    return spec.scale in (spec.activation, "e4m3")
+
+
+def _has_lost_powers(scales: np.ndarray, exponent: int, largest: float) -> bool:
+    """Whether some scales of e8m0 times 2^-p are less than f16 has, while f16 may have their weights, codes of up to
+    `largest` times as much."""
+    # By the bias of e8m0; half of the least subnormal number rounds to 0, which is even.
+    least = 127 + exponent - 24
+    least_weights = least - 1 - math.ceil(math.log2(largest))
+    exponents = np.asarray(scales).view(np.uint8)
+    return bool(((exponents < least) & (exponents >= least_weights)).any())
 
 
 def _finite_values(spec: LinearSpec) -> np.ndarray:
@@ -114,7 +136,7 @@ def fit_of(spec: LinearSpec, schedule: Schedule | None) -> Fit | None:
     in_f16 = can_scale_weights(spec)
     if in_f16 and spec.scale == "e4m3":
         return None
-    what = "weights" if not in_f16 else "entries" if spec.table else "scales"
+    what = "weights" if not in_f16 or spec.scale == "e8m0" else "entries" if spec.table else "scales"
     if spec.table:
         return Fit(what, 1.0)
     # Bipolar codes are scaled by 2 s, which f16 is to hold too.
@@ -134,6 +156,8 @@ def keeps_values(spec: LinearSpec, fit: Fit, stored: Mapping[str, Any], least_va
     elements = {"scales": spec.scale, "zeros": spec.zeros, "offsets": spec.offsets}
     elements |= {"super_scales": spec.super_scale, "super_offsets": spec.super_scale}
     exponent = exponent_that_fits(str(fit), elements, stored)
+    if spec.scale == "e8m0" and can_scale_weights(spec):
+        return not _has_lost_powers(stored["scales"], exponent, fit.largest)
     if exponent == 0:
         return True
     if spec.offsets or spec.zeros in ("f16", "bf16", "f32"):

@@ -1,9 +1,8 @@
 """Products of planes on the GPU: exact, by both kernels and every kind of codes; repeatable, and in graphs.
 
-A seeded sample of pairs of widths and kinds; all of them with LOWLP_WHOLE_MATRIX=1."""
+A seeded sample of pairs of widths and kinds; all of them with LOWLP_WHOLE_MATRIX=1, and with
+LOWLP_WHOLE_MATRIX=covering as many as cover all pairs of widths and of kinds."""
 
-import os
-import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from covering import drawn  # noqa: E402
 from plane_products import Operands, kernel_of, wrapped  # noqa: E402
 from test_planes import ALL, rounded  # noqa: E402
 
@@ -26,7 +26,7 @@ from lowlp.compiler.targets import target  # noqa: E402
 from lowlp.kernels.linear.planes.program import PlanesSpec  # noqa: E402
 from lowlp.kernels.linear.planes.shapes import choose_schedule  # noqa: E402
 
-SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else random.Random(60).sample(ALL, 24)
+SAMPLE = drawn(ALL, 24, 60)
 
 
 def launched(spec: PlanesSpec, operands: Operands, m: int, bias: Any = None) -> Any:

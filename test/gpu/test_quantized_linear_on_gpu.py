@@ -1,12 +1,11 @@
 """Products of quantised activations on the GPU: sums to the bit, and those of a CUDA graph and of saved kernels.
 
-A seeded sample of pairs of widths and kinds; all of them with LOWLP_WHOLE_MATRIX=1."""
+A seeded sample of pairs of widths and kinds; all of them with LOWLP_WHOLE_MATRIX=1, and with
+LOWLP_WHOLE_MATRIX=covering as many as cover all pairs of widths and of kinds."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,12 @@ from lowlp.numeric.codec import Codec
 torch = pytest.importorskip("torch")
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from covering import drawn  # noqa: E402
 from quantized_products import INTEGERS, OTHERS, WEIGHTS, activations, sums_of, weights  # noqa: E402
 
 K = 1024
 PAIRS = list(itertools.product(WEIGHTS, [*INTEGERS, *OTHERS]))
-SAMPLE = PAIRS if os.environ.get("LOWLP_WHOLE_MATRIX") else random.Random(75).sample(PAIRS, 12)
+SAMPLE = drawn(PAIRS, 12, 75)
 
 
 def codes_of(m: int, dtype: Any, seed: int) -> Any:

@@ -195,7 +195,7 @@ def test_the_path_of_halves_dequantises() -> None:
 
 @pytest.mark.parametrize(
     ("bits", "rows", "name"),
-    [(4, None, "s8"), (4, 256, "s8"), (4, 128, "planes"), (2, None, "planes"), (1, 1, "planes")],
+    [(4, None, "s8"), (4, 256, "s8"), (4, 64, "planes"), (2, None, "planes"), (1, 1, "planes")],
 )
 def test_a_path_comes_with_its_reason(bits: int, rows: int | None, name: str) -> None:
     path = choose_path(lowlp.Codec(lowlp.dtype(f"int{bits}"), "channel"), 4096, "int8", 2, "sm_90a", rows=rows)

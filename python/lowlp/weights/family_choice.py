@@ -27,11 +27,15 @@ class PartsOfBytes(NamedTuple):
 MANY_ROWS: Final = PartsOfBytes(0.14, 0.118)
 """By `wgmma`: W1A1 to W4A4, four shapes with 256 to 4096 rows on one H200 (docs/adr/0075)."""
 FEW_ROWS: Final = PartsOfBytes(0.74, 0.016)
-"""Of rows whose planes are at most `MOST_PLANES`: the same with 16 rows, where weights are what has to be read."""
+"""Of rows whose planes are at most `MOST_PLANES`, and their products with those of a weight `MOST_PRODUCTS`: the same
+with 16 rows, where weights are what has to be read."""
 MOST_PLANES: Final = 256
+MOST_PRODUCTS: Final = 576
+ONE_ROW: Final = PartsOfBytes(0.69, 0.0132)
+"""The same with a single row (docs/adr/0085)."""
 BY_WARPS: Final = PartsOfBytes(0.0, 0.125)
 """By `mma.sync`: rates of the instructions alone, 7600 and 950 x 10^12 operations a second."""
-LEAST_GAIN: Final = 1.1
+LEAST_GAIN: Final = 1.05
 """So much faster than bytes planes must be: about equal, bytes take scales of groups and any number of bits."""
 _MOST_BITS: Final = 8
 _PLANE_SCALES: Final = ("f16", "bf16", "f32")
@@ -43,8 +47,8 @@ def gain_of_planes(p: int, q: int, has_warpgroups: bool = True, rows: int | None
     rows  of x; None: many
     """
     parts = BY_WARPS if not has_warpgroups else MANY_ROWS
-    if has_warpgroups and rows is not None and rows * q <= MOST_PLANES:
-        parts = FEW_ROWS
+    if has_warpgroups and rows is not None and rows * q <= MOST_PLANES and rows * p * q <= MOST_PRODUCTS:
+        parts = ONE_ROW if rows == 1 else FEW_ROWS
     return 1 / (parts.fixed + parts.product * p * q)
 
 

@@ -133,15 +133,27 @@ def root_mean_square_of_x(kind: ActivationKind) -> float:
     if kind.element.startswith("f8"):
         return _FLOAT_DEVIATION
     low, high = numbers_of_x(kind)
+    if not kind.is_bipolar and (deviation := _deviation(high)):
+        return deviation
     numbers = np.arange(low, high + 1, 2 if kind.is_bipolar else 1)
     return float(np.sqrt((numbers**2.0).mean()))
 
 
 _FLOAT_DEVIATION: Final = 64.0
+_OF_LARGEST: Final = 0.25
+_LEAST_SPREAD: Final = 3
+
+
+def _deviation(high: float) -> float:
+    """Of Gaussian numbers that are rounded to codes up to `high`, as scales by the largest of a row have it, and as
+    `rivals` draws what it gives to PyTorch: of other numbers tensor cores take more power, and slow down. 0 where codes
+    are too few; they are uniform.
+    """
+    return high * _OF_LARGEST if high >= _LEAST_SPREAD else 0.0
 
 
 def draw(kind: ActivationKind, shape: Shape, most_rows: int, values: tuple[float, ...], device: Any) -> Drawn:
-    """Weights [N, K] and x [most_rows, K]: integers uniform, floats of 8 bits Gaussian.
+    """Weights [N, K] and x [most_rows, K]: Gaussian, but integers of one and two bits, and of bipolar x, uniform.
 
     values  of the weights' codes
     """
@@ -154,6 +166,9 @@ def draw(kind: ActivationKind, shape: Shape, most_rows: int, values: tuple[float
     if weights.dtype == "f8e4m3":
         codes = _gaussian(shape.n, shape.k, generator, device).view(torch.uint8)
         rms = _FLOAT_DEVIATION
+    elif weights.dtype.startswith("int") and not weights.numbers and _deviation(max(values)):
+        rms = _deviation(max(values))
+        codes = _codes_of_gaussian(extents, values, generator, device)
     else:
         allowed = [code for code, value in enumerate(values) if not weights.numbers or value in weights.numbers]
         codes = torch.randint(0, len(allowed), extents, dtype=torch.uint8, device=device, generator=generator)
@@ -181,6 +196,24 @@ def draw(kind: ActivationKind, shape: Shape, most_rows: int, values: tuple[float
     return Drawn(kind, shape, codes, scales, supers, meaning, table, x_codes, x_scales)
 
 
+def _codes_of_gaussian(extents: tuple[int, int], values: tuple[float, ...], generator: Any, device: Any) -> Any:
+    """Codes, uint8, of integers next to Gaussian numbers."""
+    import torch
+
+    low, high = min(values), max(values)
+    code_of = torch.zeros(int(high - low) + 1, dtype=torch.uint8, device=device)
+    for code, value in enumerate(values):
+        code_of[int(value - low)] = code
+    codes = torch.empty(extents, dtype=torch.uint8, device=device)
+    step = max(1, (1 << 26) // extents[1])
+    for start in range(0, extents[0], step):
+        part = codes[start : start + step]
+        numbers = torch.randn(part.shape, device=device, generator=generator, dtype=torch.float32)
+        numbers = numbers.mul_(_deviation(high)).round_().clamp_(low, high)
+        part.copy_(code_of[(numbers - low).int()])
+    return codes
+
+
 def _draw_x(kind: ActivationKind, m: int, k: int, generator: Any, device: Any) -> Any:
     import torch
 
@@ -189,6 +222,9 @@ def _draw_x(kind: ActivationKind, m: int, k: int, generator: Any, device: Any) -
     if kind.is_bipolar:
         return torch.randint(0, 1 << kind.bits, (m, k), dtype=torch.uint8, device=device, generator=generator)
     low, high = numbers_of_x(kind)
+    if deviation := _deviation(high):
+        numbers = torch.randn((m, k), device=device, generator=generator, dtype=torch.float16)
+        return numbers.mul_(deviation).round_().clamp_(low, high).to(torch.int8)
     return torch.randint(low, high + 1, (m, k), dtype=torch.int8, device=device, generator=generator)
 
 

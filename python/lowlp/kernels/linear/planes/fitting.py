@@ -25,6 +25,13 @@ _OF_RESIDUAL: Final = 16
 _WIDE: Final = 2
 _OF_SHARING: Final = 24
 """Registers for the work that is left of shared tiles, of more warpgroups than two, where `ptxas` has none to spare."""
+_OF_SIDE_BY_SIDE: Final = 16
+"""Registers of long stages of tiles side by side, whose products of one begin before those of the other end."""
+_LONG_STAGE: Final = 4
+_OF_MANY_LEVELS: Final = 8
+"""Registers of many levels, of more warpgroups than two or without a producer's: `ptxas` makes products wait or spills
+where it lacks them."""
+_MANY_LEVELS: Final = 6
 
 
 def has_warpgroups(device: Device) -> bool:
@@ -50,6 +57,11 @@ def registers(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
             ending += schedule.columns // 2 + _OF_RESIDUAL
         if schedule.blocks and schedule.warpgroups > _WIDE:
             ending += _OF_SHARING
+        if schedule.column_tiles > 1 and schedule.steps >= _LONG_STAGE:
+            held += _OF_SIDE_BY_SIDE
+        is_tight = schedule.warpgroups > _WIDE or not schedule.producer
+        if is_tight and spec.w_code.bits + spec.x_code.bits > _MANY_LEVELS:
+            held += _OF_MANY_LEVELS
         return held + max(26 + 8 * schedule.steps, 30 + ending)
     columns = schedule.rows * planes_held(spec.x_code.bits, schedule.rows)
     ending = schedule.rows // 2 if spec.residual else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +13,12 @@ import numpy as np
 
 import lowlp
 from cases.case import EXAMPLES, Case
+from cases.linears import linear_case
 from lowlp import language as ll
+from lowlp.kernels.linear.schedule import Schedule
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+from test_linear_codebooks import vectors_of, weights
 
 BLOCKS, ROWS, GROUPS = 3, 64, 32
 CODES = lowlp.spatial(4, 1).local(1, 8).local(2, 1).spatial(8, 4)
@@ -110,7 +116,37 @@ def side_by_side(arch: str) -> Iterator[Case]:
         yield Case(f"codebook_lines_{vector}_{asynchronous}", kernel, arguments, "y", wanted, 0.0)
 
 
+WIDE: dict[str, Any] = {"stages": 2, "warpgroups": 2, "row_tiles": 1}
+LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
+    ("vec8:2x8:f16", 9, 512, Schedule(16, 4, stages=3, row_tiles=2, steps=2, splits=2, blocks_per_sm=2)),
+    ("vec8:1x8:f16", 1, 512, Schedule(8, 2, stages=4, row_tiles=2)),
+    ("vec4:1x8:f16:256x256", 5, 512, Schedule(8, 8, stages=2, row_tiles=2, steps=2)),
+    ("vec2:1x8:f8e4m3", 20, 512, Schedule(32, 2, stages=3, row_tiles=1)),
+    ("vec8:2x12:int8", 3, 512, Schedule(8, 4, stages=3, row_tiles=2)),
+    ("vec8:1x16:f16", 16, 512, Schedule(16, 4, stages=3, row_tiles=1)),
+    ("e8p+e8p", 16, 512, Schedule(16, 7, stages=3, row_tiles=1)),
+    ("vec8:2x8:f16", 70, 520, Schedule(64, steps=2, **WIDE)),
+    ("vec4:1x8:f16:256x256", 130, 512, Schedule(128, steps=2, share_tiles=False, **WIDE)),
+    ("vec8:2x12:f16", 100, 520, Schedule(88, column_tiles=2, steps=1, scales_on="weights", **WIDE)),
+)
+"""Codec, rows of x, K, schedule."""
+
+
+def linears(arch: str) -> Iterator[Case]:
+    """Products of `linear` by every form of schedules."""
+    for codec, m, k, schedule in LINEARS:
+        random = np.random.default_rng(m)
+        vectors = vectors_of(codec)
+        qw = weights(
+            random, vectors, 264 if schedule.warpgroups else 272, k, k, np.float32 if vectors.lattices else np.float16
+        )
+        x = random.standard_normal((m, k)).astype(np.float16)
+        name = f"books_{codec}_{m}".replace(":", "_").replace("+", "_")
+        yield linear_case(name, qw, x, arch, 2e-3, schedule=schedule)
+
+
 def cases(arch: str) -> Iterator[Case]:
     yield from lookups(arch)
     yield from side_by_side(arch)
     yield from products(arch)
+    yield from linears(arch)

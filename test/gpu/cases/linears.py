@@ -16,12 +16,13 @@ import lowlp
 from cases.case import Case
 from lowlp.errors import PaddingWarning
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operand_list import product_of, takes_vector_order
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.schedules.device import device_like
+from lowlp_runtime.vector_order import order_of_vectors
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import linear_matrix as matrix
@@ -68,8 +69,13 @@ def linear_case(
         warnings.simplefilter("ignore", PaddingWarning)
         operands = host_operands(qw, activation, epilogue, schedule)
     product = product_of(spec, schedule)
-    given = {"x": x, "bias": bias, "residual": residual, "y": np.zeros((m, columns), TYPES[out])}
-    numbers = product.launch_numbers(m, k, None if residual is None else columns, MULTIPROCESSORS)
+    rows = x
+    if spec.vectors and takes_vector_order(spec, schedule):
+        # Another kernel puts columns in this order.
+        order = order_of_vectors(k, spec.vectors.vector)
+        rows = np.ascontiguousarray(np.pad(x, ((0, 0), (0, 1)))[:, order])
+    given = {"x": rows, "bias": bias, "residual": residual, "y": np.zeros((m, columns), TYPES[out])}
+    numbers = product.launch_numbers(m, rows.shape[1], None if residual is None else columns, MULTIPROCESSORS)
     by_role = {**{role: part for role, part in given.items() if part is not None}, **numbers}
     values = {**operands, **product.by_name(by_role)}
     with np.errstate(over="ignore"):

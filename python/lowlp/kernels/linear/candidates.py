@@ -177,8 +177,8 @@ def has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
     return can_go_wide(spec, schedule)
 
 
-def _units(spec: LinearSpec) -> tuple[int, ...]:
-    """Of a slice in a step, without warpgroups."""
+def units_of_step(spec: LinearSpec) -> tuple[int, ...]:
+    """Of a slice, without warpgroups."""
     return tuple(units for units in (units_of_period(spec),) if units in UNITS) if has_small_groups(spec) else (1, 2)
 
 
@@ -192,7 +192,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
         tile_rows = -(-spec.n // (resident * unit_rows)) * unit_rows
         if -(-spec.n // tile_rows) < _LEAST_FILLED * resident and (tile_rows > unit_rows or blocks_per_sm > 1):
             continue
-        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, _units(spec), (1, 2)):
+        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, units_of_step(spec), (1, 2)):
             row_tiles = tile_rows // (16 * warps)
             divides = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
             if divides and warps * slices >= 4 and warps * slices * blocks_per_sm <= 16:
@@ -211,7 +211,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
                     # Two warps for each scheduler have the registers of three.
                     whole = dataclasses.replace(whole, producer=False)
                 yield whole
-    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), _units(spec), (1, 2, 3))
+    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), units_of_step(spec), (1, 2, 3))
     for warps, row_tiles, slices, units, blocks_per_sm in divisions:
         # Of rows that end within a unit, one slice takes all groups.
         least = 4 if spec.k % UNIT_K else 8
@@ -233,6 +233,11 @@ def steps_of_stage(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
     return plain if period == 1 else tuple(steps for steps in (period, 2 * period) if steps in STEPS)
 
 
+def places_of_scales(spec: LinearSpec) -> tuple[str, ...]:
+    """What scales may be multiplied with, by warpgroups."""
+    return ("accumulators", "weights", *(["rows"] if can_scale_rows(spec) else []))
+
+
 def wide_drafts(
     spec: LinearSpec, rows: int, device: Device, sharings: tuple[tuple[bool, int], ...] = _SHARINGS
 ) -> Iterator[Schedule]:
@@ -242,8 +247,7 @@ def wide_drafts(
         forms = itertools.product(steps_of_stage(spec, (2, 4, 8)), (True, False), (1, 2))
     else:
         forms = itertools.product(steps_of_stage(spec, (1, 2, 4, 8)), (True,), (1,))
-    places = ("accumulators", "weights", *(["rows"] if can_scale_rows(spec) else []))
-    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), places, forms)
+    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), places_of_scales(spec), forms)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks) in divisions:
         rows_of_tile = 64 * warpgroups * row_tiles * spec.products
         if rows_of_tile > max(64, spec.n):

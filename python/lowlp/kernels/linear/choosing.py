@@ -35,8 +35,7 @@ from .candidates import (
     plain_schedule,
     wide_drafts,
 )
-from .codebooks.schedules import codebook_schedule
-from .codebooks.wide_schedules import wide_codebook_schedule
+from .codebooks.choosing import book_schedule, measured_books
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
@@ -89,11 +88,10 @@ def schedule_for(
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
     whole = dataclasses.replace(spec, n=batch_invariant) if batch_invariant > 1 else spec
+    among = measured_schedules() if among is None else among
     if spec.vectors:
         # Their kernels without warpgroups add in the same order for every m.
-        wide = None if batch_invariant or not target(device.arch).instructions["wgmma.mma_async"] else m
-        return (wide and wide_codebook_schedule(spec, wide, device)) or codebook_schedule(spec, m, device, whole)
-    among = measured_schedules() if among is None else among
+        return book_schedule(spec, m, device, whole, bool(batch_invariant), gpu, among)
     if batch_invariant and (order := _order(whole, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])
         forms = _of_order(spec, rows, device, gpu, among)
@@ -137,14 +135,16 @@ def reason_for(
     among: tuple[MeasuredSchedules, ...] | None = None,
 ) -> str:
     """Why `schedule_for` takes the schedule that it takes without `batch_invariant`, in words."""
+    among = measured_schedules() if among is None else among
     if spec.vectors:
-        return "by rule, as books have it"
-    rows, among = rows_of(m), measured_schedules() if among is None else among
+        found_books = measured_books(spec, m, device, gpu, among)
+        return _as_measured(found_books) if found_books else "by rule, as books have it"
+    rows = rows_of(m)
     found, entry = _chosen(spec, rows, device, gpu, among), _measured(spec, class_of(rows), device, gpu, among)
     if found is None:
         return "by rule: no schedule with stages fits"
     if entry and _is_of(entry, spec, rows, device, gpu):
-        return f"measured on {entry.gpu} for this shape, M <= {entry.m}" + (f": {entry.us:.1f} us" if entry.us else "")
+        return _as_measured(entry)
     us = _cost(spec, for_rows(spec, found, rows, device), rows, device) / (2 if rows == FEW_ROWS else 1)
     best = f"by estimate, {us:.1f} us"
     if entry is None:
@@ -153,6 +153,10 @@ def reason_for(
     if found != _of_entry(spec, entry, device):
         return f"{best}: what {near} took would take longer"
     return f"as near {near}" + _scaled(spec, entry, rows, us, device)
+
+
+def _as_measured(entry: Entry) -> str:
+    return f"measured on {entry.gpu} for this shape, M <= {entry.m}" + (f": {entry.us:.1f} us" if entry.us else "")
 
 
 def _scaled(spec: LinearSpec, entry: Entry, rows: int, us: float, device: Device) -> str:

@@ -45,6 +45,12 @@ _COPY_BYTES: Final = 128
 """Of which places of copies in shared memory are multiples."""
 _REGISTERS_OF_SUPERS: Final = 36
 """Parts of scales of two levels of several groups, by warpgroups."""
+_REGISTERS_OF_WORDS: Final = 24
+"""Words of units of 32 rows that two tiles of a warp have in flight, by warpgroups that scale accumulators."""
+_REGISTERS_OF_LARGE_UNITS: Final = 8
+"""Scales of small groups of units of 64 rows that the assembler loads early, with 16 columns."""
+_REGISTERS_OF_FLOAT_ZEROS: Final = 8
+"""Zero points that are floats, of more than 16 columns."""
 _LARGE_RING_BYTES: Final = 160 * 1024
 _LONG_STREAM_BYTES: Final = 100e6
 
@@ -182,34 +188,38 @@ def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Sched
 
 def registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: accumulators of a tile and of a group, fragments, words."""
-    if schedule.warpgroups:
-        on_accumulators = schedule.scales_on == "accumulators"
-        accumulators = schedule.row_tiles * schedule.columns_of_block // 2
-        if on_accumulators:
-            # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
-            # two, where they are many.
-            groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0
-            few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
-            accumulators += 3 * accumulators // 2 if few else groups * accumulators
-        if spec.table:
-            # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
-            large = spec.rows_of_unit > 16 and schedule.columns <= 64
-            accumulators += 60 if large else 26 if on_accumulators else 0
-            accumulators += _REGISTERS_OF_GATHERS if spec.table != "tensor" else 0
-        if schedule.scales_on == "weights" and not can_scale_weights(spec):
-            accumulators += _REGISTERS_OF_F32
-        if has_small_groups(spec):
-            accumulators += _REGISTERS_OF_SMALL_GROUPS
-        if spec.super_scale:
-            accumulators += 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
-            accumulators += _REGISTERS_OF_SUPERS if on_accumulators or spec.group_size == 16 else 0
-        return (
-            28
-            + accumulators
-            + 8 * schedule.products_in_flight
-            + spec.bits
-            + schedule.columns // 2 * ending_numbers(spec)
-        )
+    return (_registers_of_warpgroups if schedule.warpgroups else _registers_of_warps)(spec, schedule)
+
+
+def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
+    on_accumulators = schedule.scales_on == "accumulators"
+    accumulators = schedule.row_tiles * schedule.columns_of_block // 2
+    if on_accumulators:
+        # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
+        # two, where they are many.
+        groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0
+        few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
+        accumulators += 3 * accumulators // 2 if few else groups * accumulators
+    if spec.table:
+        # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
+        large = spec.rows_of_unit > 16 and schedule.columns <= 64
+        accumulators += 60 if large else 26 if on_accumulators else 0
+        accumulators += _REGISTERS_OF_GATHERS if spec.table != "tensor" else 0
+    elif on_accumulators and spec.rows_of_unit == 32 and not spec.is_of_bytes:
+        accumulators += _REGISTERS_OF_WORDS
+    if schedule.scales_on == "weights" and not can_scale_weights(spec):
+        accumulators += _REGISTERS_OF_F32
+    if has_small_groups(spec):
+        accumulators += _REGISTERS_OF_SMALL_GROUPS
+    if spec.super_scale:
+        accumulators += 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
+        accumulators += _REGISTERS_OF_SUPERS if on_accumulators or spec.group_size == 16 else 0
+    return (
+        28 + accumulators + 8 * schedule.products_in_flight + spec.bits + schedule.columns // 2 * ending_numbers(spec)
+    )
+
+
+def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part, small_groups = schedule.row_tiles // parts, 0
     is_shared = shares_scales(spec, schedule)
@@ -220,6 +230,8 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         if is_shared and schedule.columns <= _MOST_COLUMNS_OF_PARTS:
             early = 9 * schedule.row_tiles if spec.scale == "int6" else 8 if spec.scale in ("e4m3", "e8m0") else 0
         small_groups = schedule.columns + early + (_REGISTERS_OF_F32 if parts > 1 else 0)
+        if schedule.columns == _MOST_COLUMNS_OF_PARTS and spec.rows_of_unit == 64:
+            small_groups += _REGISTERS_OF_LARGE_UNITS
     supers = 0
     if spec.super_scale:
         # Of each row of the tile, or of some, for as long as a step takes; and sums of x, which zero points multiply.
@@ -229,12 +241,24 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         24
         + small_groups
         + supers
+        + _registers_of_long_stages(spec, schedule)
         + accumulators
         + accumulators // parts
         + schedule.columns * (1 if parts == 1 else schedule.units)
         + tiles_of_part * (4 + spec.bits // 2)
         + (_REGISTERS_OF_GATHERS if spec.table not in ("", "tensor") else 0)
     )
+
+
+def _registers_of_long_stages(spec: LinearSpec, schedule: Schedule) -> int:
+    """What the steps of a stage have at once: x of all steps where a row is one group, whose accumulators no step
+    scales; and zero points that are floats with the sums of x that they multiply."""
+    found = 0
+    if spec.groups == 1 and not spec.is_of_bytes:
+        found += schedule.columns // 2 * schedule.units * (schedule.steps - 1)
+    if schedule.columns > _MOST_COLUMNS_OF_PARTS and spec.zeros in ("f16", "bf16", "f32"):
+        found += schedule.columns + 4 if schedule.steps > 1 else _REGISTERS_OF_FLOAT_ZEROS
+    return found
 
 
 def ending_numbers(spec: LinearSpec) -> int:

@@ -213,9 +213,13 @@ def added(
     scale: ll.Tile,
     corrector: ll.Tile | None,
     table_unscale: ll.Scalar | None,
+    factor: float | None = None,
 ) -> ll.Tile:
     """The result `acc` with what a group adds to it: its raw products, its sums of x, and its scales and correctors as
-    f32. For one weight it rounds as `dequantize` does."""
+    f32. For one weight it rounds as `dequantize` does.
+
+    factor  that is taken off the codes, in place of `prescale_of_codes`; the result has what is left
+    """
     if spec.adds_integers:
         return with_integer_group(spec, acc, raw, sum_x, scale, corrector)
     if spec.is_of_integers:
@@ -223,7 +227,7 @@ def added(
         raw = ll.cast(numbers_of_group(spec, raw, sum_x, zeros), "f32")
         corrector = None if zeros is not None else corrector
         sum_x = ll.cast(sum_x, "f32") if corrector is not None else sum_x
-    factor = prescale_of_codes(spec)
+    factor = prescale_of_codes(spec) if factor is None else factor
     if spec.table:
         raw = raw * table_unscale
     elif factor != 1.0:
@@ -371,15 +375,16 @@ def decoder(
     threads: int,
     factor_of_table: ll.Scalar | None = None,
     are_inside: bool = False,
+    factor: float | None = None,
 ) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
-    """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for
-    a block of `threads`.
+    """What turns codes of a group and of rows from `row` on into operands: their values, times `factor`, which is
+    `prescale_of_codes` where none is given; for a block of `threads`.
 
     factor_of_table  a power of two by which the entries of a tensor's table are multiplied, rounded in their type
     are_inside       no codes of rows or groups that are not there are looked up
     """
     entries = 1 << spec.bits
-    factor = prescale_of_codes(spec)
+    factor = prescale_of_codes(spec) if factor is None else factor
 
     def cast(codes: ll.Tile, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         if codes.dtype.name == spec.operand_type:

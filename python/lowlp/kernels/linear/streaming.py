@@ -45,10 +45,12 @@ from .parts import (
     finished,
     make_linear,
     needs_sum_of_x,
+    prescale_of_codes,
     streamed_views,
     view_of_result,
     x_fragment,
 )
+from .scaled_weights import kept_factor
 from .schedule import Schedule
 from .segments import (
     Granule,
@@ -178,7 +180,8 @@ class _Plan:
     parts          that a step takes the rows in, of rows_of_part rows each
     stages_of_tile, tiles_of_rows
     segments       of what a slice takes in a step
-    has_small_scales  they are divided by `E4M3_UNSCALE`, and the accumulators multiplied at the end
+    has_small_scales  they are divided by `E4M3_UNSCALE`
+    unscale        what accumulators are multiplied by at the end
     units_one_by_one  that a slice takes granules of in a step; 1 where it takes its units at once
     """
 
@@ -192,6 +195,7 @@ class _Plan:
         self.segments: tuple[Segment, ...] = (Segment(0, (Granule(0, 0),)),)
         # What is added to scaled products must be of their size.
         self.has_small_scales = spec.scale == "e4m3" and not spec.offsets and not spec.adds_integers
+        self.unscale = (E4M3_UNSCALE if self.has_small_scales else 1.0) / kept_factor(spec)
         self.units_one_by_one = 1
         if has_small_groups(spec):
             self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec), spec.step_k)
@@ -219,7 +223,11 @@ class _Block:
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
         self.decode = decoder(
-            spec, operands.table, plan.schedule.threads, are_inside=covers_whole_tables(spec, plan.schedule)
+            spec,
+            operands.table,
+            plan.schedule.threads,
+            are_inside=covers_whole_tables(spec, plan.schedule),
+            factor=kept_factor(spec) * prescale_of_codes(spec),
         )
         self.kept = kept_x(spec, plan.schedule, operands) if rows_kept(spec, plan.schedule) else None
         if spec.dependent_launch:
@@ -391,15 +399,18 @@ class _Block:
                 if spec.has_super_offsets:
                     corrector = corrector * of_supers[1]
                 corrector = self.for_rows(corrector)
-            results.append(added(spec, previous, raw, sum_x, scale, corrector, self.operands.table_unscale))
+            factor = prescale_of_codes(spec) if kept_factor(spec) == 1.0 else 1.0
+            results.append(
+                added(spec, previous, raw, sum_x, scale, corrector, self.operands.table_unscale, factor=factor)
+            )
         return tuple(results)
 
     @ll.inline
     def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
         """Stores a part of y^T of the tile that begins at `row` and `column`."""
         row = row + part * self.plan.rows_of_part
-        if self.plan.has_small_scales:
-            accumulators = tuple(acc * E4M3_UNSCALE for acc in accumulators)
+        if self.plan.unscale != 1.0:
+            accumulators = tuple(acc * self.plan.unscale for acc in accumulators)
         spec, y_view, first_of_expert = self.plan.spec, self.views.y, None
         if self.at is not None:
             y_view = view_of_result(spec, self.operands.y, self.at.stop, spec.columns_of_y)

@@ -140,6 +140,7 @@ class Plan:
     on_weights     scales go on weights, and
     in_f32         in f32
     on_rows        scales go on what a tile comes to
+    has_powers     they are powers of two of e8m0 times that, in f16
     is_fitted      they come times the operand `fit`, so that f16 holds them
     ended_spec     what is left to do with accumulators
     """
@@ -159,6 +160,7 @@ class Plan:
         self.on_rows = schedule.scales_on == "rows"
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         self.is_fitted = fit_of(spec, schedule) is not None
+        self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"
 
     def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
         """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
@@ -309,7 +311,11 @@ class Block:
             fit = None if spec.scale2 else fit
             zero = None if zero is None else as_f32(zero, spec.corrector, fit if spec.offsets else None)
             return as_f32(scale, spec.scale, fit), zero, scale2
-        scale = as_activation(scale, spec.scale, spec.activation)
+        if self.plan.has_powers:
+            # Times 2^-p before f16 has to hold them.
+            scale, fit = ll.cast(as_f32(scale, spec.scale, fit), spec.activation), None
+        else:
+            scale = as_activation(scale, spec.scale, spec.activation)
         if fit is not None and not spec.table:
             factor = ll.full(fit * 2.0 if spec.is_bipolar else fit, "f32", layout=scale.layout)
             scale = scale * ll.cast(factor, spec.activation)

@@ -98,12 +98,12 @@ def codebook_us(spec: LinearSpec, m: int, device: Device) -> float:
     return device.launch_us + _cycles(spec, schedule, m, device) / device.cycles_per_us
 
 
-def codebook_schedule(spec: LinearSpec, m: int, device: Device, whole: LinearSpec | None = None) -> Schedule:
-    """The schedule for m rows of x. Rows of x are multiplied in the same order by all of them.
+def codebook_schedule(spec: LinearSpec, m: int, device: Device, splits: int | None = None) -> Schedule:
+    """The schedule for m rows of x. Rows of x are multiplied in the same order by all with as many parts of K.
 
-    whole  of weights of which these are some rows: the order is theirs then
+    splits  in how many parts K is divided; None: as few as are best
     """
-    return _with_splits(spec, m, device, splits_of(whole or spec, device)) or plain_schedule(spec, m)
+    return _with_splits(spec, m, device, splits or splits_of(spec, device)) or plain_schedule(spec, m)
 
 
 def columns_for(m: int) -> int:

@@ -5,7 +5,7 @@
 FOLDER (default: out/sanitize) holds cases of `prepare.py`. Where it has none they are compiled first, which takes the
 compiler; where another machine has compiled them, by
 
-    python test/gpu/prepare.py FOLDER --only optimised epilogues clusters groups codebooks quantised experts
+    python test/gpu/prepare.py FOLDER --only optimised epilogues clusters groups codebooks caches quantised experts
 
 lowlp_runtime, numpy and PyTorch are enough. Ends with status 1 where a tool reports errors, where a result is wrong or
 where the tool did not come to its end, and with 2 where there is no compute-sanitizer. Warnings fail nothing: of those
@@ -27,7 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOOLS = ("memcheck", "synccheck", "racecheck")
-MODULES = ("optimised", "epilogues", "clusters", "groups", "codebooks", "experts")
+MODULES = ("optimised", "epilogues", "clusters", "groups", "codebooks", "caches", "experts")
 _ERRORS = re.compile(r"^=+ ERROR SUMMARY: (\d+) errors?", re.MULTILINE)
 _HAZARDS = re.compile(r"^=+ RACECHECK SUMMARY: .*\((\d+) errors?, (\d+) warnings?\)", re.MULTILINE)
 _CASES = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)

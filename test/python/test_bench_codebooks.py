@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -41,6 +42,7 @@ from lowlp.kernels.linear.codebooks import versions as codebook_versions
 
 RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.5, read_bytes_per_s=4.49e12)
 SHAPE = Shape(320, 512)
+ENTRY_TYPES = {"f16": np.float16, "int8": np.int8, "f8e4m3": ml_dtypes.float8_e4m3fn}
 
 
 def row(who: str, kind: str, shape: Shape, m: int, us: float | None) -> Row:
@@ -72,8 +74,9 @@ def test_operands_of_other_weights_are_made_from_data_alone(name: str, tmp_path:
         entries = drawn.values.numpy().reshape(form.shape_in(SHAPE))
         if factors is not None:
             books["book_scales"] = factors.numpy()
-            entries = np.rint(entries / books["book_scales"][..., None, None]).astype(np.int8)
-        books["codebooks"] = entries if factors is not None else entries.astype(np.float16)
+            entries = entries / books["book_scales"][..., None, None]
+            entries = np.rint(entries) if form.entries == "int8" else entries
+        books["codebooks"] = entries.astype(ENTRY_TYPES[form.entries])
         books["book_per"] = vectors.book_per if vectors.block else None
     qw = lowlp.QuantizedTensor(codes, scales=drawn.scales.numpy(), **books)
     np.testing.assert_allclose(drawn.dequantized(prepared.weights[name]).numpy(), qw.dequantize(), rtol=1e-5, atol=1e-6)
@@ -111,7 +114,9 @@ def test_bytes_of_weights() -> None:
     assert weight_bytes(BOOK_KINDS["aqlm-3-int8"], Shape(64, 64)) == 64 * 64 * 3 // 8 + 128 + 2 * 4096 * 8
     assert weight_bytes(BOOK_KINDS["quip-4"], Shape(64, 64)) == 64 * 64 // 2 + 128
     assert book_form("vec4:1x8:f16:256x256") == BookForm(4, 1, 8, "f16", 256, 256)
-    with pytest.raises(LowlpValueError, match="the bench draws books of f16 and int8, and e8p, not 'vec8:2x8:bf16'"):
+    with pytest.raises(
+        LowlpValueError, match="the bench draws books of f16, int8 and f8e4m3, and e8p, not 'vec8:2x8:bf16'"
+    ):
         book_form("vec8:2x8:bf16")
 
 

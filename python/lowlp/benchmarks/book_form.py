@@ -10,8 +10,8 @@ from lowlp_runtime.errors import LowlpValueError
 
 from .cases import Shape
 
-_BOOKS: Final = re.compile(r"vec(\d+):(\d+)x(\d+):(f16|int8)(?::(\d+)x(\d+))?")
-_ENTRY_BYTES: Final = {"": 0, "f16": 2, "int8": 1}
+_BOOKS: Final = re.compile(r"vec(\d+):(\d+)x(\d+):(f16|int8|f8e4m3)(?::(\d+)x(\d+))?")
+_ENTRY_BYTES: Final = {"": 0, "f16": 2, "int8": 1, "f8e4m3": 1}
 _COMPUTED: Final = re.compile(r"e8p(\+e8p)?")
 
 
@@ -22,7 +22,7 @@ class BookForm:
     vector   weights of a code
     count    books that add up
     bits     of a code of each
-    entries  'f16', 'int8' with a scale for each book, or '' where they are computed
+    entries  'f16', 'int8' or 'f8e4m3' with a scale for each book, or '' where they are computed
     rows, columns  of the block that has books of its own; 0: one set for all weights
     """
 
@@ -52,6 +52,6 @@ def book_form(text: str) -> BookForm:
         return BookForm(8, 2 if found[1] else 1, 16, "")
     found = _BOOKS.fullmatch(text)
     if found is None:
-        raise LowlpValueError(f"vectors: the bench draws books of f16 and int8, and e8p, not {text!r}")
+        raise LowlpValueError(f"vectors: the bench draws books of f16, int8 and f8e4m3, and e8p, not {text!r}")
     vector, count, bits, rows, columns = (int(found[place] or 0) for place in (1, 2, 3, 5, 6))
     return BookForm(vector, count, bits, found[4], rows, columns)

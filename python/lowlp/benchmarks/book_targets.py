@@ -68,6 +68,7 @@ TARGETS: Final = {
     "vec2": BookTarget(_by_rows(68, 76, 92, 122)),
     "aqlm-3": BookTarget(_by_rows(180, 185, 205, 225), over_int4=1.2),
     "aqlm-3-int8": BookTarget(_by_rows(112, 115, 130, 145), over_int4=1.2),
+    "aqlm-3-e4m3": BookTarget(_by_rows(112, 115, 130, 145), over_int4=1.2),
     "quip-4": BookTarget({1: 115, 8: 115, 16: 115, 64: 150}, over_int4=1.1),
     "e8p": BookTarget({1: 65, 8: 65, 16: 65, 64: 115}, over_int4=1.1),
     "aqlm-1x16": BookTarget({1: 365, 8: 365, 16: 365}, {1: 180}),

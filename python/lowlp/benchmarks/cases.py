@@ -154,6 +154,7 @@ BOOK_KINDS: Final = {
         _books("vec2", 8, "vec2:1x8:f16", "<2, 8, 1>"),
         _books("aqlm-3", 12, "vec8:2x12:f16", "AQLM-3"),
         _books("aqlm-3-int8", 12, "vec8:2x12:int8", "AQLM-3, int8 books"),
+        _books("aqlm-3-e4m3", 12, "vec8:2x12:f8e4m3", "AQLM-3, e4m3 books"),
         _books("quip-4", 16, "e8p+e8p", "QuIP#-4"),
         _books("e8p", 16, "e8p", "E8P, 2 bits"),
         _books("aqlm-1x16", 16, "vec8:1x16:f16", "AQLM 1x16"),

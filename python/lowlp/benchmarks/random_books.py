@@ -1,4 +1,4 @@
-"""Random weights of codebooks: every code at random, entries Gaussian, or int8 with a scale for each book."""
+"""Random weights of codebooks: every code at random, entries Gaussian, of bytes with a scale for each book."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +19,8 @@ from .saved_weights import SavedWeights
 
 _SEED: Final = 20
 _BOOK_SCALE: Final = 2.0**-6
+_FLOATS: Final = 32.0
+"""The root mean square of entries of e4m3, of which the largest number is 448."""
 # About the root mean square of an output of Gaussian activations.
 _OUTPUT: Final = 8.0
 _BLOCK_ELEMENTS: Final = 1 << 25
@@ -58,7 +61,10 @@ def draw_entries(
     whole = form.shape_in(shape)
     if form.entries == "f16":
         return generator.standard_normal(whole, np.float32).astype(np.float16), None
-    entries = generator.integers(-127, 128, whole, np.int8)
+    if form.entries == "int8":
+        entries: AnyArray = generator.integers(-127, 128, whole, np.int8)
+    else:
+        entries = (_FLOATS * generator.standard_normal(whole, np.float32)).astype(ml_dtypes.float8_e4m3fn)
     return entries, (_BOOK_SCALE * generator.uniform(0.75, 1.25, whole[:-2])).astype(np.float32)
 
 

@@ -1,0 +1,73 @@
+"""Schedules of products with codebooks that were measured: whose they are, and what is made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from test_linear_codebooks import vectors_of
+
+from lowlp.kernels.linear import measured
+from lowlp.kernels.linear.choosing import reason_for, schedule_for
+from lowlp.kernels.linear.codebooks.choosing import kind_of_books
+from lowlp.kernels.linear.measured import Entry, MeasuredSchedules
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.codec import Codec
+from lowlp.schedules.device import H200, device_like
+
+GPU = "NVIDIA H200"
+FEW = Schedule(16, 4, stages=3, row_tiles=2, steps=2, splits=2, blocks_per_sm=2)
+WIDE = Schedule(64, stages=2, steps=2, warpgroups=2, row_tiles=1, scales_on="weights", share_tiles=True)
+
+
+def spec_of(text: str, n: int = 4096, k: int = 4096) -> LinearSpec:
+    vectors = vectors_of(text)
+    return LinearSpec(n, k, Codec(vectors, "channel", "f32" if vectors.lattices else "f16"), aligned=True)
+
+
+def among(*schedules: tuple[int, Schedule]) -> tuple[MeasuredSchedules, ...]:
+    entries = [
+        Entry("books vec8:2x8:f16 g0", 4096, 4096, m, "sm_90a", GPU, schedule, 12.5) for m, schedule in schedules
+    ]
+    return (MeasuredSchedules(Path("a"), tuple(entries)),)
+
+
+def test_what_was_measured_is_taken() -> None:
+    """With as many parts of K for all rows; other shapes, two products, and other GPUs go by estimate."""
+    spec, files = spec_of("vec8:2x8:f16"), among((16, FEW), (64, WIDE))
+    by_estimate = schedule_for(spec, 8, among=())
+    assert by_estimate.splits > FEW.splits
+    for activation in ("f16", "bf16"):
+        typed = dataclasses.replace(spec, activation=activation)
+        assert schedule_for(typed, 9, among=files) == schedule_for(typed, 16, among=files, batch_invariant=True) == FEW
+        assert {schedule_for(typed, m, among=files).splits for m in (1, 8)} == {FEW.splits}
+        assert {schedule_for(typed, m, among=files, batch_invariant=True).splits for m in (1, 64)} == {FEW.splits}
+        assert schedule_for(typed, 40, among=files) == dataclasses.replace(WIDE, columns=40)
+    assert reason_for(spec, 16, among=files) == f"measured on {GPU} for this shape, M <= 16: 12.5 us"
+    assert reason_for(spec, 17, among=files) == "by rule, as books have it"
+    slower = dataclasses.replace(H200, multiprocessors=100)
+    for other, device in ((dataclasses.replace(spec, n=4112), H200), (spec, slower), (spec, device_like("sm_80"))):
+        assert schedule_for(other, 16, device, among=files) == schedule_for(other, 16, device, among=())
+    assert schedule_for(spec, 16, slower, gpu=GPU, among=files) == FEW
+    gated = dataclasses.replace(spec, epilogue="silu_mul")
+    assert schedule_for(gated, 16, among=files) == schedule_for(gated, 16, among=())
+
+
+def test_few_rows_have_parts_alike() -> None:
+    """An entry for other parts of K than those of 16 rows is not taken."""
+    spec = spec_of("vec8:2x8:f16")
+    files = among((8, dataclasses.replace(FEW, columns=8, splits=4)), (16, FEW))
+    assert schedule_for(spec, 8, among=files).splits == FEW.splits
+
+
+@pytest.mark.parametrize("m", [8, 16, 32, 64, 1024])
+def test_what_is_shipped_is_taken(m: int) -> None:
+    (shipped,) = measured._shipped()
+    books = [entry for entry in shipped.entries if entry.kind.startswith("books ") and entry.m == m]
+    assert books
+    for entry in books:
+        spec = spec_of(entry.kind.split()[1], entry.n, entry.k)
+        assert kind_of_books(spec) == entry.kind
+        assert schedule_for(spec, m) == entry.schedule, entry

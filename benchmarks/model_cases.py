@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,12 +16,15 @@ import lowlp.transformers
 WINDOW = 512
 GROUPS = (32, 64, 128, 256)
 CACHES = ("int8", "f8e4m3", "int4", "cq-4", "cq-2")
-_LEARNT = (("nf4", 64), ("nf3", 64), ("int4", 64), ("int3", 64), ("nf4", 128), ("nf3", 128), ("nf4", 32), ("nf3", 32))
+EPOCHS = 2
+WINDOWS = {"importance": 4, "caches": 4, "feedback": 8, "learnt": 8}
+"""How many windows of the text's end each way of calibration sees."""
+_LEARNT = (("nf3", 64), ("nf4", 64), ("nf3", 128), ("nf4", 128), ("int3", 64), ("int4", 64), ("nf3", 32), ("nf4", 32))
 
 
 def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name -> arguments of `lowlp.torch.quantize_`, and 'how' where it is more than rounding: 'learnt' scales, or
-    'importance' from calibration."""
+    """Name -> arguments of `lowlp.torch.quantize_`, and 'how' where it is more than rounding: 'learnt' scales,
+    'feedback' of errors as GPTQ has it, or 'importance', both from calibration."""
     for bits in (8, 6, 5, 4, 3, 2):
         yield f"int{bits} g128", {"config": f"int{bits}", "group_size": 128}
     for kind in ("nf4", "nf3"):
@@ -35,6 +39,7 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
     for weights, x in (("int8", "int8"), ("int4", "int8"), ("int3", "int4"), ("int2", "int2")):
         options = {"config": weights, "group_size": None, "activation": x}
         yield f"W{weights[3:]}A{x[3:]} by rows and tokens", options
+    yield "1 book of 256, 8 weights", {"config": None, "vq": lowlp.vq(8, 8), "group_size": None}
     yield "2 books of 256, 8 weights", {"config": None, "vq": lowlp.vq(8, 8, 2), "group_size": None}
     yield "1 book of 256 a 256 x 256, 4 weights", {"config": "gptvq-2"}
     for kind in ("int4", "int3", "nf3"):
@@ -42,6 +47,8 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, {"config": kind, "group_size": 64, "how": "importance"}
     name = "2 books of 256, 8 weights, with importance"
     yield name, {"config": None, "vq": lowlp.vq(8, 8, 2), "group_size": None, "how": "importance"}
+    for kind in ("int4", "nf4", "int3", "nf3"):
+        yield f"{kind} g64, feedback of errors", {"config": kind, "group_size": 64, "how": "feedback"}
     for kind, group in _LEARNT:
         yield f"{kind} g{group}, learnt scales", {"config": kind, "group_size": group, "how": "learnt"}
 
@@ -65,29 +72,41 @@ def quantised(model: Any, ids: torch.Tensor, options: dict[str, Any], calibratio
     """
     options = dict(options)
     how = options.pop("how", None)
-    widths = {module.in_features for module in model.model.modules() if isinstance(module, torch.nn.Linear)}
-    group = options.get("group_size")
-    if group and any(width % group for width in widths):
-        return {"note": f"groups of {group} do not divide all of K = {sorted(widths)}"}
     kept = {name: module for name, module in model.model.named_modules() if isinstance(module, torch.nn.Linear)}
     # The head stays as it is, as in the other cases, and takes part in the loss.
     layers = {id(module) for module in kept.values()}
-    batches = [{"input_ids": window[None]} for window in calibration]
-    options |= {"filter_fn": lambda module, _: id(module) in layers, "progress": False}
+    rules = _smaller_groups(kept, options)
+    batches = [{"input_ids": window[None]} for window in calibration[-WINDOWS.get(how, 0) :]]
+    options |= {"filter_fn": lambda module, _: id(module) in layers, "progress": False, "rules": rules}
     try:
         if how == "learnt":
-            lowlp.torch.learn_scales(model, batches, epochs=2, **options)
-        elif how == "importance":
-            lowlp.torch.quantize_(model, calibration=batches, **options)
+            lowlp.torch.learn_scales(model, batches, epochs=EPOCHS, **options)
+        elif how in ("importance", "feedback"):
+            lowlp.torch.quantize_(model, calibration=batches, error_feedback=how == "feedback", **options)
         else:
             lowlp.torch.quantize_(model, **options)
         modules = [module for module in model.model.modules() if isinstance(module, lowlp.torch.Linear)]
         bits = 8 * sum(module.weight_bytes for module in modules)
         weights = sum(module.in_features * module.out_features for module in modules)
-        return {"bits": bits / weights, "perplexity": perplexity(model, ids)}
+        found = {"bits": bits / weights, "perplexity": perplexity(model, ids)}
+        if how is not None:
+            found["tokens learnt from"] = len(batches) * WINDOW
+        if rules:
+            found["note"] = f"groups of {GROUPS[-2]} where {options['group_size']} do not divide K"
+        return found
     finally:
         for name, module in kept.items():
             model.model.set_submodule(name, module)
+
+
+def _smaller_groups(layers: dict[str, Any], options: dict[str, Any]) -> dict[str, object]:
+    """Rules for the layers whose K the group does not divide: these take the next smaller one."""
+    group = options.get("group_size")
+    names = [name for name, layer in layers.items() if group and layer.in_features % group]
+    if not names:
+        return {}
+    smaller = lowlp.torch.Config(options["config"], group_size=GROUPS[-2])
+    return {r"model\.(" + "|".join(map(re.escape, names)) + ")": smaller}
 
 
 def of_cache(model: Any, ids: torch.Tensor, kind: str, calibration: torch.Tensor) -> dict[str, Any]:
@@ -95,10 +114,10 @@ def of_cache(model: Any, ids: torch.Tensor, kind: str, calibration: torch.Tensor
 
     calibration  [windows, WINDOW], of which the books of 'cq-4' and 'cq-2' are learnt
     """
-    books = None
+    books, seen = None, calibration[-WINDOWS["caches"] :]
     if kind.startswith("cq"):
         vectors = lowlp.vq(2 if kind == "cq-4" else 4, 8)
-        books = [lowlp.kv_codebooks(keys, values, vectors) for keys, values in _keys_and_values(model, calibration)]
+        books = [lowlp.kv_codebooks(keys, values, vectors) for keys, values in _keys_and_values(model, seen)]
 
     def cache() -> Any:
         made = lowlp.transformers.QuantizedCache(model.config, kind, max_tokens=WINDOW, codebooks=books)
@@ -106,7 +125,7 @@ def of_cache(model: Any, ids: torch.Tensor, kind: str, calibration: torch.Tensor
             layer.update = _seen_quantised(layer)
         return made
 
-    return {"perplexity": perplexity(model, ids, cache), "tokens learnt from": calibration.numel() if books else 0}
+    return {"perplexity": perplexity(model, ids, cache), "tokens learnt from": seen.numel() if books else 0}
 
 
 def _seen_quantised(layer: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:

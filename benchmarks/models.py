@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from model_cases import CACHES, WINDOW, cases, of_cache, perplexity, quantised
+from model_cases import CACHES, WINDOW, WINDOWS, cases, of_cache, perplexity, quantised
 
 import lowlp
 import lowlp.transformers
@@ -120,7 +120,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("models.json"))
     parser.add_argument("--only", default="", help="regular expression of cases")
     parser.add_argument("--tokens", type=int, default=2 * WINDOW)
-    parser.add_argument("--calibration", type=int, default=4 * WINDOW, help="tokens of the text's end")
     parser.add_argument(
         "--tokenizer", type=Path, help="a folder with the tokenizer; else the file's, which takes a minute"
     )
@@ -138,7 +137,8 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(given.tokenizer or given.model.parent, **source)
     # As many characters as are surely enough for the windows.
     ids = torch.tensor(tokenizer(text()[: 8 * given.tokens])["input_ids"][: given.tokens]).view(-1, WINDOW)
-    last = tokenizer(text()[-8 * given.calibration :], add_special_tokens=False)["input_ids"][-given.calibration :]
+    last_tokens = max(WINDOWS.values()) * WINDOW
+    last = tokenizer(text()[-8 * last_tokens :], add_special_tokens=False)["input_ids"][-last_tokens:]
     calibration = torch.tensor(last).view(-1, WINDOW).to(given.device)
     packed = lowlp.transformers.from_gguf(given.model, dtype=torch.float32, device_map=given.device)
     about = {

@@ -25,7 +25,7 @@ import torch
 from model_cases import perplexity
 from models import text
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, CompressedTensorsConfig
 
 import lowlp.transformers
 
@@ -42,10 +42,15 @@ def by_gptqmodel(method: str) -> Callable[[Path, Path, torch.Tensor], float]:
         if not (folder / "model.safetensors").exists():
             named = {"quant_method": "awq", "format": "gemm"} if method == "awq" else {}
             config = QuantizeConfig(bits=4, group_size=GROUP, **named)
+            is_gemma = AutoConfig.from_pretrained(source).model_type.startswith("gemma3")
             whole = text()
             starts = [len(whole) // 2 + i * len(whole) // 32 for i in range(16)]
-            kind = torch.float16 if method == "awq" else torch.float32
+            # AWQ packs weights of halves alone; float16 is too narrow for what Gemma computes.
+            halves = torch.bfloat16 if is_gemma else torch.float16
+            kind = halves if method == "awq" else torch.float32
             model = GPTQModel.load(str(source), config, device="cpu", dtype=kind)
+            if is_gemma:
+                _name_kind_of_layer()
             model.quantize([whole[start : start + 1500] for start in starts], batch_size=1)
             model.save(str(folder))
             AutoTokenizer.from_pretrained(source).save_pretrained(folder)
@@ -53,15 +58,27 @@ def by_gptqmodel(method: str) -> Callable[[Path, Path, torch.Tensor], float]:
         model = GPTQModel.load(str(folder), device="cpu", dtype=torch.float16, backend=backend).model
         # Its modules compute in halves alone, which Gemma does not survive: the weights that they make, in float32.
         for name, module in list(model.named_modules()):
-            if method == "gptq" and hasattr(module, "dequantize_weight"):
+            if hasattr(module, "dequantize_weight") or hasattr(module, "_dequantize_weight_for_inference"):
                 linear = torch.nn.Linear(module.in_features, module.out_features, bias=module.bias is not None)
-                linear.weight.data = module.dequantize_weight().T.float()
+                linear.weight.data = (
+                    module.dequantize_weight()
+                    if method == "gptq"
+                    else module._dequantize_weight_for_inference(torch.empty(0), dtype=torch.float16)
+                ).T.float()
                 if module.bias is not None:
                     linear.bias.data = module.bias.float()
                 model.set_submodule(name, linear)
-        return perplexity(model.float() if method == "gptq" else model, ids)
+        return perplexity(model.float(), ids)
 
     return made
+
+
+def _name_kind_of_layer() -> None:
+    """gptqmodel's AWQ asks Gemma 3 for the positions of no kind of layer: it gets those of most layers."""
+    from transformers.models.gemma3.modeling_gemma3 import Gemma3RotaryEmbedding as Rotary
+
+    exact = Rotary.forward
+    Rotary.forward = lambda self, x, ids, layer_type=None: exact(self, x, ids, layer_type or "sliding_attention")
 
 
 def by_bitsandbytes(source: Path, folder: Path, ids: torch.Tensor) -> float:
@@ -98,23 +115,39 @@ def by_hqq(source: Path, folder: Path, ids: torch.Tensor) -> float:
     return perplexity(model, ids)
 
 
-def by_compressed_tensors(source: Path, folder: Path, ids: torch.Tensor) -> float:
-    """4-bit integers in groups, packed by compressed-tensors, whose transformers loads them."""
-    from compressed_tensors.compressors import ModelCompressor
-    from compressed_tensors.quantization import QuantizationConfig, apply_quantization_config
+def by_compressed_tensors(scheme: str) -> Callable[[Path, Path, torch.Tensor], float]:
+    """Weights of a scheme packed by compressed-tensors, whose transformers loads them: 'W4A16', integers in groups, or
+    'NVFP4A16'."""
 
-    model = AutoModelForCausalLM.from_pretrained(source, **F32).eval()
-    weights = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": GROUP, "symmetric": True}
-    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
-    apply_quantization_config(model, QuantizationConfig(config_groups=groups, ignore=["lm_head"]))
-    for module in model.modules():
-        if hasattr(module, "weight_scale"):
-            module.weight_scale.data = module.weight.unflatten(1, (-1, GROUP)).abs().amax(-1) / 7.5
-    compressor = ModelCompressor.from_pretrained_model(model, quantization_format="pack-quantized")
-    compressor.compress_model(model)
-    model.save_pretrained(folder)
-    compressor.update_config(folder)
-    return perplexity(AutoModelForCausalLM.from_pretrained(folder, **F32).eval(), ids)
+    def made(source: Path, folder: Path, ids: torch.Tensor) -> float:
+        from compressed_tensors.compressors import ModelCompressor
+        from compressed_tensors.quantization import QuantizationConfig, apply_quantization_config, preset_name_to_scheme
+        from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
+
+        model = AutoModelForCausalLM.from_pretrained(source, **F32).eval()
+        chosen = preset_name_to_scheme(scheme, ["Linear"])
+        is_nvfp4 = scheme.startswith("NVFP4")
+        if not is_nvfp4:
+            chosen.weights.group_size = GROUP
+        apply_quantization_config(model, QuantizationConfig(config_groups={"group_0": chosen}, ignore=["lm_head"]))
+        for module in model.modules():
+            if hasattr(module, "weight_scale"):
+                least, most = module.weight.unflatten(1, (-1, chosen.weights.group_size)).detach().aminmax(dim=-1)
+                whole = generate_gparam(least.min(), most.max()) if is_nvfp4 else None
+                module.weight_scale.data = calculate_qparams(least, most, chosen.weights, whole)[0]
+                if whole is not None:
+                    module.weight_global_scale.data = whole
+        kind = "nvfp4-pack-quantized" if is_nvfp4 else "pack-quantized"
+        compressor = ModelCompressor.from_pretrained_model(model, quantization_format=kind)
+        compressor.compress_model(model)
+        model.save_pretrained(folder)
+        compressor.update_config(folder)
+        # It makes weights of NVFP4 in bfloat16, which its own modules in float32 do not multiply.
+        dense = CompressedTensorsConfig(run_compressed=False)
+        loaded = AutoModelForCausalLM.from_pretrained(folder, quantization_config=dense if is_nvfp4 else None, **F32)
+        return perplexity(loaded.float().eval(), ids)
+
+    return made
 
 
 def _say(folder: Path, quantization: dict[str, Any]) -> None:
@@ -127,7 +160,8 @@ TOOLS: dict[str, Callable[[Path, Path, torch.Tensor], float]] = {
     "awq by gptqmodel": by_gptqmodel("awq"),
     "nf4 by bitsandbytes": by_bitsandbytes,
     "4 bits by hqq": by_hqq,
-    "int4 by compressed-tensors": by_compressed_tensors,
+    "int4 by compressed-tensors": by_compressed_tensors("W4A16"),
+    "nvfp4 by compressed-tensors": by_compressed_tensors("NVFP4A16"),
 }
 
 
@@ -141,7 +175,8 @@ def main() -> None:
     given = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(given.model)
     ids = torch.tensor(tokenizer(text()[: 8 * given.tokens])["input_ids"][: given.tokens]).view(1, -1)
-    found = json.loads(given.out.read_text()) if given.out.exists() else {}
+    models = json.loads(given.out.read_text()) if given.out.exists() else {}
+    found = models.setdefault(given.model.name, {})
     for name, tool in TOOLS.items():
         if not re.search(given.only, name) or "lowlp" in found.get(name, {}):
             continue
@@ -157,7 +192,7 @@ def main() -> None:
         except Exception as error:  # a tool that does not run here; the others go on
             found[name] = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
         print(f"{name:28} {json.dumps(found[name])}", flush=True)
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+        given.out.write_text(json.dumps(models, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -77,14 +77,16 @@ def test_parts_of_vectors() -> None:
     whole = layer.load().dequantize()
     for rows, columns in PARTS:
         assert np.array_equal(layer.load_part(rows, columns).dequantize(), whole[rows, columns])
-    with pytest.raises(CheckpointError, match=r"layer\.weight \(AQLM 2x8\): columns: 0:12 of 256 cuts groups of 8"):
+    with pytest.raises(
+        CheckpointError, match=r"layer\.weight \(AQLM 2x8\): columns: 0:12 of 256 cannot be cut at 12, .* of 8;"
+    ):
         layer.load_part(slice(0, N), slice(0, 12))
 
 
 def test_places_where_nothing_may_be_cut() -> None:
     layer = gptq_layer()
     for columns, message in (
-        (slice(0, 48), "columns: 0:48 of 256 cuts groups of 32"),
+        (slice(0, 48), "columns: 0:48 of 256 cannot be cut at 48, only at multiples of 32"),
         (slice(0, 320), "a part of 0:256"),
     ):
         with pytest.raises(CheckpointError, match=message):

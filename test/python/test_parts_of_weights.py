@@ -198,10 +198,10 @@ def test_all_ranks_of_a_model(model: Any) -> None:
     [
         (
             Part((slice(0, 24),), slice(0, 256)),
-            r"^rows: 0:24 of 64 .* at 24, .* multiples of 16; the next are 16 and 32",
+            r"^rows: 0:24 of 64 .* at 24, .* multiples of 16; .* 16 and 32",
         ),
         (Part((slice(0, 64),), slice(32, 256)), r"^columns: 32:256 of 256 cannot be cut at 32, .* of 64; .* 0 and 64"),
-        (Part((slice(32, 80),), slice(0, 256)), r"^rows: expected some of 64, got 32:80"),
+        (Part((slice(32, 80),), slice(0, 256)), r"^rows: must be a part of 0:64, got 32:80"),
     ],
 )
 def test_mistakes_are_named(part: Part, message: str) -> None:

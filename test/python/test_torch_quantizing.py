@@ -160,7 +160,7 @@ def test_learnt_scales_are_better_than_those_that_are_not(capsys: pytest.Capture
             return float(loss(model, inputs[-1]))
 
     plain = error(lt.quantize_(copy.deepcopy(model), "nf3", group_size=32, progress=False))
-    learnt = lt.learn_scales(model, list(inputs[:4]), "nf3", group_size=32, loss=loss, epochs=6, learning_rate=1e-2)
+    learnt = lt.learn_scales(model, list(inputs[:4]), "nf3", group_size=32, loss=loss, epochs=6)
     assert learnt is model and "learn scales: steps: 100%" in capsys.readouterr().err
     assert error(learnt) < 0.8 * plain
     assert learnt[0].codec == lt.Linear.from_linear(exact[0], "nf3", group_size=32).codec

@@ -218,7 +218,9 @@ def test_what_ranks_cannot_divide(as_rank: Any) -> None:
     tensors, _ = gptq(32, 96, 0)
     layer = RowParallelLinear(96, 32, bias=False, quant_config=config_of(GPTQ, {"a.b": tensors}), prefix="a.b")
     load(layer, tensors)
-    with pytest.raises(CheckpointError, match=rf"a\.b: cannot be divided .*columns: 0:48 of 96 cuts groups of {GROUP}"):
+    with pytest.raises(
+        CheckpointError, match=rf"a\.b: cannot be divided .*columns: .* cannot be cut at 48, .* of {GROUP};"
+    ):
         finished(layer)
     tensors, meant = own(32, 96, 0, group_size=None)  # scales of whole rows have no groups to cut
     layer = RowParallelLinear(96, 32, bias=False, quant_config=config_of(OWN, {"a.b": tensors}), prefix="a.b")

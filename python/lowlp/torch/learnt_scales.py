@@ -44,7 +44,7 @@ def learn_scales(
     *,
     loss: Loss | None = None,
     epochs: int = 4,
-    learning_rate: float = 2e-3,
+    learning_rate: float = 3e-2,
     filter_fn: FilterFn | None = None,
     rules: Mapping[str, object] | None = None,
     progress: bool = True,

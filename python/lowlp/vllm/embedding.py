@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from vllm.model_executor.layers.quantization.base_config import QuantizeMethodBase
@@ -13,33 +12,17 @@ from lowlp.checkpoints.settings import Settings
 from lowlp.errors import CheckpointError
 from lowlp.torch import Embedding, Linear
 
-from .linear import PackedWeights, product_of
+from .linear import PackedLayer, product_of
 from .names import Source
 from .warming import warm
 
 
-class LowlpEmbeddingMethod(QuantizeMethodBase):  # type: ignore[misc]
+class LowlpEmbeddingMethod(PackedLayer, QuantizeMethodBase):  # type: ignore[misc]
     """Rows of a quantised table where they are looked up, and the product with it for a head."""
 
-    requires_device_loading = False
-
     def __init__(self, name: str, sources: Sequence[Source], method: str, settings: Settings) -> None:
-        self.weights = PackedWeights(name, sources, method, settings)
+        super().__init__(name, sources, method, settings)
         self.padding = 0
-
-    def create_weights(
-        self,
-        layer: torch.nn.Module,
-        input_size_per_partition: int,
-        output_partition_sizes: list[int],
-        input_size: int,
-        output_size: int,
-        params_dtype: torch.dtype,
-        **extra_weight_attrs: Any,
-    ) -> None:
-        """Of vLLM: parameters for the checkpoint's tensors."""
-        loader = extra_weight_attrs["weight_loader"]
-        self.weights.create(layer, sum(output_partition_sizes), input_size_per_partition, params_dtype, loader)
 
     def process_weights_after_loading(self, layer: torch.nn.Module) -> None:
         """Of vLLM: packs what was loaded, and makes the kernels of a head."""

@@ -140,9 +140,8 @@ def product_of(module: Linear, x: torch.Tensor, bias: torch.Tensor | None) -> to
     return call(x, module._tensors(), bias, module._stored_header, "", "", *module._options)
 
 
-@register_weight_loader_v2_supported_method
-class LowlpLinearMethod(LinearMethodBase):  # type: ignore[misc]
-    """vLLM's linear layers - of columns, of rows, merged, replicated - by `lowlp.torch.Linear`."""
+class PackedLayer:
+    """What methods of layers with packed weights share, whatever vLLM computes with them."""
 
     requires_device_loading = False
 
@@ -162,6 +161,11 @@ class LowlpLinearMethod(LinearMethodBase):  # type: ignore[misc]
         """Of vLLM: parameters for the checkpoint's tensors."""
         loader = extra_weight_attrs["weight_loader"]
         self.weights.create(layer, sum(output_partition_sizes), input_size_per_partition, params_dtype, loader)
+
+
+@register_weight_loader_v2_supported_method
+class LowlpLinearMethod(PackedLayer, LinearMethodBase):  # type: ignore[misc]
+    """vLLM's linear layers - of columns, of rows, merged, replicated - by `lowlp.torch.Linear`."""
 
     def process_weights_after_loading(self, layer: torch.nn.Module) -> None:
         """Of vLLM: packs what was loaded, and makes the kernels."""

@@ -1,4 +1,4 @@
-"""Where packed weights may be cut: between units along N, and between units and groups along K."""
+"""Where weights may be cut: codes between groups and blocks that share books, packed words between units too."""
 
 from __future__ import annotations
 
@@ -69,20 +69,31 @@ def rows_between_cuts(form: WordsForm, meaning: Meaning) -> int:
 
 def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
     """The distance in weights of the places along K where a row may be cut."""
-    if meaning.book_columns:
-        return math.lcm(meaning.book_columns, _columns_between_groups(form, meaning))
-    return _columns_between_groups(form, meaning)
+    return math.lcm(columns_between_groups(meaning), form.unit_k)
 
 
-def _columns_between_groups(form: WordsForm, meaning: Meaning) -> int:
+def columns_between_groups(meaning: Meaning) -> int:
+    """The same, of codes that are packed anew."""
+    step = math.lcm(meaning.book_columns or 1, 1 if meaning.vectors is None else meaning.vectors.vector)
     if not isinstance(meaning.group, int):
-        return form.unit_k
+        return step
     group: int = meaning.group_size
     if meaning.packed_type:
         group *= groups_of_whole_bytes(meaning.packed_type)
-    if isinstance(meaning.super_group, int):
-        group = math.lcm(group, meaning.super_group)
-    return math.lcm(group, form.unit_k)
+    return math.lcm(step, group, meaning.super_group if isinstance(meaning.super_group, int) else 1)
+
+
+def check_part(part: slice, extent: int, step: int, name: str, is_last: bool = True) -> None:
+    """Raises `LowlpValueError`, which names `name`, for no part of 0..extent, and unless it begins and ends at
+    multiples of `step`, or, the last of several, at the end of all."""
+    if not 0 <= part.start < part.stop <= extent:
+        raise LowlpValueError(f"{name}: must be a part of 0:{extent}, got {part.start}:{part.stop}")
+    for place in (part.start, part.stop):
+        if place % step and not (is_last and place == extent):
+            raise LowlpValueError(
+                f"{name}: {part.start}:{part.stop} of {extent} cannot be cut at {place}, only at multiples of {step}; "
+                f"the next {_next_to(place, step, None)}"
+            )
 
 
 def check_end(rows: int, form: WordsForm, meaning: Meaning, name: str) -> None:

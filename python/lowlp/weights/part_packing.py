@@ -6,13 +6,12 @@ that rows end anywhere and columns where a group does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from lowlp.numeric.group_codes import groups_of_whole_bytes
 from lowlp.numeric.host_array import AnyArray
+from lowlp.weights.boundaries import check_part, columns_between_groups
 from lowlp.weights.late_packing import meaning_of_arguments, packed_order
 from lowlp.weights.meaning import Meaning
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -73,14 +72,9 @@ def repacked_part(qw: QuantizedTensor, rows: slice, columns: slice, activation: 
 def meaning_of_part(meaning: Meaning, shape: tuple[int, int], rows: slice, columns: slice) -> Meaning:
     """What codes of some rows and columns mean. Raises as `packed_part`."""
     n, k = shape
-    for name, part, extent in (("rows", rows, n), ("columns", columns, k)):
-        if not 0 <= part.start < part.stop <= extent:
-            raise LowlpValueError(f"{name}: must be a part of 0:{extent}, got {part.start}:{part.stop}")
+    check_part(rows, n, meaning.book_rows or 1, "rows")
+    check_part(columns, k, 1, "columns")
     if rows != slice(0, n):
-        if meaning.book_rows and (rows.start % meaning.book_rows or (rows.stop % meaning.book_rows and rows.stop != n)):
-            raise LowlpValueError(
-                f"rows: {rows.start}:{rows.stop} cuts blocks of {meaning.book_rows} rows that share books"
-            )
         meaning = meaning.of_rows(rows)
     if columns == slice(0, k):
         return meaning
@@ -91,20 +85,5 @@ def meaning_of_part(meaning: Meaning, shape: tuple[int, int], rows: slice, colum
         )
     if meaning.group == k:
         meaning = replace(meaning, group="channel")
-    step = _columns_between_groups(meaning)
-    for end in (columns.start, columns.stop):
-        if end % step and end != k:
-            raise LowlpValueError(f"columns: {columns.start}:{columns.stop} of {k} cuts groups of {step}")
+    check_part(columns, k, columns_between_groups(meaning), "columns")
     return meaning.of_columns(columns)
-
-
-def _columns_between_groups(meaning: Meaning) -> int:
-    """The distance of the places along K where the codes of a row may be cut."""
-    step = math.lcm(meaning.book_columns or 1, 1 if meaning.vectors is None else meaning.vectors.vector)
-    if not isinstance(meaning.group, int):
-        return step
-    if meaning.packed_type:
-        step = math.lcm(step, meaning.group_size * groups_of_whole_bytes(meaning.packed_type))
-    if isinstance(meaning.super_group, int):
-        step = math.lcm(step, meaning.super_group)
-    return math.lcm(step, meaning.group_size)

@@ -19,7 +19,7 @@ from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import named_dtype
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES, PACKED_CODE_TYPES, bytes_of_groups
 from lowlp.numeric.host_array import AnyArray
-from lowlp.weights.boundaries import columns_between_cuts, rows_between_cuts
+from lowlp.weights.boundaries import check_part, columns_between_cuts, rows_between_cuts
 from lowlp.weights.given_meaning import form_and_meaning
 from lowlp.weights.meaning import Meaning
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -92,9 +92,8 @@ def part_header(header: str, part: Part) -> str:
     *_, n, k = fields["shape"]
     cuts = cuts_of(header)
     for number, rows in enumerate(part.rows):
-        end = n if number == len(part.rows) - 1 else -1
-        _check_range(rows, n, end, cuts.rows, "rows")
-    _check_range(part.columns, k, k, cuts.columns, "columns")
+        check_part(rows, n, cuts.rows, "rows", is_last=number == len(part.rows) - 1)
+    check_part(part.columns, k, cuts.columns, "columns")
     is_cut_along_k = part.columns != slice(0, k)
     if fields.get("permutation") and is_cut_along_k:
         raise LowlpValueError(
@@ -241,16 +240,3 @@ def _is_shared(name: str, shape: Sequence[int], meaning: Meaning) -> bool:
 
 def _steps(within: slice, step: int) -> slice:
     return slice(within.start // step, -(-within.stop // step))
-
-
-def _check_range(within: slice, extent: int, end: int, step: int, what: str) -> None:
-    """`end`: where the range may end although that is no multiple of `step`; -1: nowhere."""
-    if not 0 <= within.start < within.stop <= extent:
-        raise LowlpValueError(f"{what}: expected some of {extent}, got {within.start}:{within.stop}")
-    for place in (within.start, within.stop):
-        if place % step and place != end:
-            below = place // step * step
-            raise LowlpValueError(
-                f"{what}: {within.start}:{within.stop} of {extent} cannot be cut at {place}, only at multiples of "
-                f"{step}; the next are {below} and {below + step}"
-            )

@@ -388,10 +388,12 @@ def test_the_page_shows_tokens_per_second(tmp_path: Path) -> None:
     steps = [dict(zip(("kind", "batch", "tokens", "ms"), row, strict=True)) for row in rows]
     text = json.dumps({"shape": {"name": "8b"}, "device": "NVIDIA GPU", "results": steps})
     (tmp_path / "r.decoding-1.json").write_text(text)
+    (tmp_path / "r.decoding-2.json").write_text(text.replace("8b", "qwen-0.5b"))
     written = write_report(Results.load(data), data, tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text()
     assert "| weights | batch 1 | prompt of 64 |" in page and "| int4 | 500 (2.00x) | 20000 |" in page
     assert tmp_path / "r.decoding-1.svg" in written and "(r.decoding-1.svg)" in page
+    assert "Qwen" not in page and "| int4 | 500 (2.00x) |" in (tmp_path / "measurements/models.md").read_text()
     (tmp_path / "r.decoding-1.json").write_text("{}")
     with pytest.raises(LowlpValueError, match=r"no results of benchmarks/decode_model\.py"):
         write_report(Results.load(data), data, tmp_path / "page.md")

@@ -26,8 +26,8 @@ _ARCH = "sm_90a"
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a lookup table
   and where they are named: mxfp4 nvfp4, with bf16 activations
-with --codebooks: aqlm-2x8 aqlm-1x8 gptvq-2 vec2 aqlm-3 aqlm-3-int8 quip-4 e8p aqlm-1x16; and,
-  with codes by Zipf's law, aqlm-1x16-zipf, and with frequent entries in shared memory aqlm-1x16-zipf-frequent
+with --codebooks: aqlm-2x8 aqlm-1x8 gptvq-2 vec2 aqlm-3 aqlm-3-int8 aqlm-3-e4m3 quip-4 e8p aqlm-1x16;
+  and, with codes by Zipf's law, aqlm-1x16-zipf, and with frequent entries in shared memory aqlm-1x16-zipf-frequent
 
 A machine with a GPU and no compiler measures kernels that another one compiled:
   lowlp bench --prepare out/bench/kernels        # no GPU

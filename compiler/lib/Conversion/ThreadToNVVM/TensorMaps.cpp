@@ -31,7 +31,8 @@ void lowlp::markTensorMaps(LLVM::LLVMFuncOp kernel, size_t numMaps) {
 
 static bool loadsShared(Operation *op) {
   auto load = dyn_cast<simt::LoadOp>(op);
-  return load && load.getBase().getType().getSpace() == simt::MemorySpace::Shared;
+  return load &&
+         load.getBase().getType().getSpace() == simt::MemorySpace::Shared;
 }
 
 /// Whether a number loaded from shared memory is among what `value` is computed
@@ -77,7 +78,6 @@ void lowlp::prefetchTensorMaps(LLVM::LLVMFuncOp kernel,
       builder, kernel.getLoc(), /*res=*/Type(), maps, text + "}",
       constraints + "~{memory}", /*has_side_effects=*/true,
       /*is_align_stack=*/false, LLVM::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(builder.getContext(),
-                                LLVM::AsmDialect::AD_ATT),
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
       /*operand_attrs=*/ArrayAttr());
 }

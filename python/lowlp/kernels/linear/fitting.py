@@ -46,7 +46,8 @@ _COPY_BYTES: Final = 128
 _REGISTERS_OF_SUPERS: Final = 36
 """Parts of scales of two levels of several groups, by warpgroups."""
 _REGISTERS_OF_WORDS: Final = 24
-"""Words of units of 32 rows that two tiles of a warp have in flight, by warpgroups that scale accumulators."""
+"""Words of units of 32 rows that two tiles of a warp have in flight, by warpgroups that scale accumulators; with a gate
+the count of accumulators has room for them."""
 _REGISTERS_OF_LARGE_UNITS: Final = 8
 """Scales of small groups of units of 64 rows that the assembler loads early, with 16 columns."""
 _REGISTERS_OF_FLOAT_ZEROS: Final = 8
@@ -205,7 +206,7 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
         large = spec.rows_of_unit > 16 and schedule.columns <= 64
         accumulators += 60 if large else 26 if on_accumulators else 0
         accumulators += _REGISTERS_OF_GATHERS if spec.table != "tensor" else 0
-    elif on_accumulators and spec.rows_of_unit == 32 and not spec.is_of_bytes:
+    elif on_accumulators and spec.rows_of_unit == 32 and spec.products == 1 and not spec.is_of_bytes:
         accumulators += _REGISTERS_OF_WORDS
     if schedule.scales_on == "weights" and not can_scale_weights(spec):
         accumulators += _REGISTERS_OF_F32

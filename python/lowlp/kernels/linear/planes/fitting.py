@@ -26,8 +26,10 @@ _WIDE: Final = 2
 _OF_SHARING: Final = 24
 """Registers for the work that is left of shared tiles, of more warpgroups than two, where `ptxas` has none to spare."""
 _OF_SIDE_BY_SIDE: Final = 16
-"""Registers of long stages of tiles side by side, whose products of one begin before those of the other end."""
+"""Registers of long stages of tiles side by side, whose products of one begin before those of the other end, where p + q
+is more than `_FEW_PLANES`: with fewer the shipped table has some that were measured, and do not spill."""
 _LONG_STAGE: Final = 4
+_FEW_PLANES: Final = 4
 _OF_MANY_LEVELS: Final = 8
 """Registers of many levels, of more warpgroups than two or without a producer's: `ptxas` makes products wait or spills
 where it lacks them."""
@@ -57,10 +59,11 @@ def registers(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
             ending += schedule.columns // 2 + _OF_RESIDUAL
         if schedule.blocks and schedule.warpgroups > _WIDE:
             ending += _OF_SHARING
-        if schedule.column_tiles > 1 and schedule.steps >= _LONG_STAGE:
+        planes = spec.w_code.bits + spec.x_code.bits
+        if schedule.column_tiles > 1 and schedule.steps >= _LONG_STAGE and planes > _FEW_PLANES:
             held += _OF_SIDE_BY_SIDE
         is_tight = schedule.warpgroups > _WIDE or not schedule.producer
-        if is_tight and spec.w_code.bits + spec.x_code.bits > _MANY_LEVELS:
+        if is_tight and planes > _MANY_LEVELS:
             held += _OF_MANY_LEVELS
         return held + max(26 + 8 * schedule.steps, 30 + ending)
     columns = schedule.rows * planes_held(spec.x_code.bits, schedule.rows)

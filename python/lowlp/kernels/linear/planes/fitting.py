@@ -26,8 +26,8 @@ _WIDE: Final = 2
 _OF_SHARING: Final = 24
 """Registers for the work that is left of shared tiles, of more warpgroups than two, where `ptxas` has none to spare."""
 _OF_SIDE_BY_SIDE: Final = 16
-"""Registers of long stages of tiles side by side, whose products of one begin before those of the other end, where p + q
-is more than `_FEW_PLANES`: with fewer the shipped table has some that were measured, and do not spill."""
+"""Registers of long stages of tiles side by side, whose products of one begin before those of the other end, where
+p + q is more than `_FEW_PLANES`: with fewer the shipped table has some that were measured, and do not spill."""
 _LONG_STAGE: Final = 4
 _FEW_PLANES: Final = 4
 _OF_MANY_LEVELS: Final = 8

@@ -16,7 +16,7 @@ from lowlp_runtime.errors import LowlpValueError
 
 from . import operators
 from .host_products import EPILOGUES
-from .products import check_options, placed_for, product
+from .products import check_options, placed_for, product, product_on_gpu
 from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call, refuse_tangent
 from .stored_tensors import empty_tensors, tensors_of
 
@@ -175,6 +175,9 @@ class Linear(QuantizedModule):
         if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
             return self._by_operator(x)
         out = "" if self.sums == "x" else self._type_of_sums(x)
+        activation, path, invariance = self._options
+        if x.is_cuda and not (activation or path):
+            return product_on_gpu(x, self._tensors(), bias, self._stored_header, self.epilogue or "", out, invariance)
         return product(x, self._tensors(), bias, self._stored_header, self.epilogue or "", out, *self._options)
 
     def _type_of_sums(self, x: torch.Tensor) -> str:

@@ -22,6 +22,12 @@ HEADER: Final = "header"
 """The name of the buffer with the header of the weights: JSON as uint8."""
 _ACTIVATION_TYPES: Final = {"f16": torch.float16, "bf16": torch.bfloat16}
 
+# Without looking names up through three modules at every call.
+_modes: Final = torch._C._len_torch_dispatch_stack
+_tracer: Final = torch._C._get_tracing_state
+_transforms: Final = torch._C._functorch.peek_interpreter_stack
+_has_autocast: Final = torch._C._is_any_autocast_enabled
+
 Self = TypeVar("Self", bound="QuantizedModule")
 
 
@@ -170,10 +176,10 @@ def is_plain_call(x: torch.Tensor) -> bool:
         not torch.compiler.is_compiling()
         and type(x) is torch.Tensor
         and forward_ad._current_level < 0
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._get_tracing_state() is None
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and not torch._C._is_any_autocast_enabled()
+        and not _modes()
+        and _tracer() is None
+        and _transforms() is None
+        and not _has_autocast()
     )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,7 @@ def main() -> None:
         return
     shape = SHAPES[given.shape]
     about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name() if ON_GPU else "CPU",
         "torch": torch.__version__,
         "shape": {"name": given.shape, **vars(shape)},

@@ -26,7 +26,7 @@ from lowlp.torch.parallel import ColwiseParallel, ExpertParallel, RowwiseParalle
 WIDTH, INNER, EXPERTS, TOP = 512, 1024, 6, 2
 ROWS = (1, 16, 100)
 LIMITS = {torch.float16: 2e-3, torch.bfloat16: 6e-3}
-"""Of what ranks add: results of `down` are rounded to the type of x before and after it, those of experts on each rank."""
+"""Of what ranks add: x and y of `down` are rounded to the type of x, and results of experts on each rank."""
 
 
 class Block(torch.nn.Module):

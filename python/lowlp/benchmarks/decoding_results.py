@@ -36,11 +36,13 @@ class DecodingResults:
     model   whose shape the model has
     device  name of the GPU
     ms      milliseconds of a step, by kind of weights, sequences and tokens of each
+    date    of the run; '': not written down
     """
 
     model: str
     device: str
     ms: dict[tuple[str, int, int], float]
+    date: str = ""
 
     @staticmethod
     def load(path: Path) -> DecodingResults:
@@ -49,7 +51,7 @@ class DecodingResults:
             data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             name = str(data["shape"]["name"])
             ms = {(row["kind"], row["batch"], row["tokens"]): float(row["ms"]) for row in data["results"]}
-            return DecodingResults(_NAMES.get(name, name), str(data["device"]), ms)
+            return DecodingResults(_NAMES.get(name, name), str(data["device"]), ms, str(data.get("date", "")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LowlpValueError(f"{path}: no results of benchmarks/decode_model.py: {error!r}") from error
 

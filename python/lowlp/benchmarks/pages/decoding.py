@@ -41,7 +41,8 @@ def _of_size(measured: Measured, small: bool) -> list[tuple[Path, DecodingResult
 
 
 def _shown(path: Path, one: DecodingResults, measured: Measured, links: Linker) -> Iterator[str]:
-    yield f"{one.model}'s shape, {one.device} ({links.link('results', path)}):"
+    when = f", {one.date}" if one.date else ""
+    yield f"{one.model}'s shape, {one.device}{when} ({links.link('results', path)}):"
     yield step_table(one)
     if decoding_path(path) in measured.pictures():
         yield links.picture(decoding_path(path))

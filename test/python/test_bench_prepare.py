@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from failing_worker import failing_worker
 from without_extensions import output_of
 
 import lowlp
+from lowlp.benchmarks import timing
 from lowlp.benchmarks.cases import ACTIVATION, KINDS, SHAPES, Shape, parse_rows
 from lowlp.benchmarks.models.model_results import is_of_models
 from lowlp.benchmarks.pages.measured import Measured
@@ -26,7 +28,7 @@ from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
 from lowlp.benchmarks.preparing import _jobs, describe, prepare, sample_of
 from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.benchmarks.saved_weights import SavedWeights
-from lowlp.benchmarks.timing import Effort, fills_for
+from lowlp.benchmarks.timing import Effort, fills_for, time_call
 from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, units_of
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
@@ -38,6 +40,7 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.numeric.array_ops import NumpyOps
 from lowlp_runtime import KernelBinary
+from lowlp_runtime.timing import Timing
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = Shape(256, 256)
@@ -325,6 +328,26 @@ def test_repeats_and_fills() -> None:
     assert Effort(budget_ms=10, least=3, most=500).repeats(100.0) == 100
     assert Effort(budget_ms=10, least=3, most=50).repeats(1e6) == 3
     assert (fills_for(10.0), fills_for(100.0), fills_for(1e6)) == (1, 3, 16)
+
+
+def test_what_follows_a_pause_is_put_for_some_time_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, timed = [0.0], []
+
+    def measure(run: object, repeats: int, **_: object) -> Timing:
+        now[0] += 0.01
+        timed.append(repeats)
+        return Timing((10.0,))
+
+    monkeypatch.setattr(timing, "measure", measure)
+    monkeypatch.setattr(timing.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(timing._Clock, "ended", -math.inf)
+    counts = []
+    for pause in (0.0, 0.0, 1.0):
+        now[0] += pause
+        timed.clear()
+        time_call(lambda: None, 0, Effort())
+        counts.append(len(timed))
+    assert counts[1] == 2 and counts[0] == counts[2] >= 6
 
 
 # --- peers ------------------------------------------------------------------------------------------------------------

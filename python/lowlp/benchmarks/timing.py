@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,16 @@ from lowlp_runtime.timing import Timing, measure
 _FILL_US: Final = 60.0
 _MOST_FILLS: Final = 16
 _HOST_CALLS: Final = 5
+_IDLE_S: Final = 0.02
+"""Where nothing was timed for so long, operands were made, or results compared: the first times after that were up to
+2 us longer than others, so the work is put for `_WARM_S` before it is timed."""
+_WARM_S: Final = 0.05
+
+
+class _Clock:
+    """When the last timing ended."""
+
+    ended = -math.inf
 
 
 @dataclass(frozen=True)
@@ -42,12 +53,20 @@ def time_call(run: Callable[[], object], stream: int, effort: Effort) -> Timing:
     that evicts the L2 cache, for all repeats at once, so that the device never waits for the host. But a buffer of
     256 MiB is read, not filled: what a fill leaves in the cache is written to memory at the expense of what is timed.
     Where the host needs longer for one call than the device for one reading, the buffer is read as often as it takes:
-    otherwise the host's own time would be part of the result. Every library gets the same treatment.
+    otherwise the host's own time would be part of the result. What comes after a pause is put for some time first.
+    Every library gets the same treatment.
     """
     run()
     fills = fills_for(host_us(run))
     first = measure(run, repeats=3, warmups=2, stream=stream, fills=fills)
-    return measure(run, effort.repeats(first.median_us + fills * _FILL_US), warmups=0, stream=stream, fills=fills)
+    repeats = effort.repeats(first.median_us + fills * _FILL_US)
+    if time.monotonic() - _Clock.ended > _IDLE_S:
+        until = time.monotonic() + _WARM_S
+        while time.monotonic() < until:
+            measure(run, repeats, warmups=0, stream=stream, fills=fills)
+    timing = measure(run, repeats, warmups=0, stream=stream, fills=fills)
+    _Clock.ended = time.monotonic()
+    return timing
 
 
 def fills_for(host: float) -> int:

@@ -80,7 +80,6 @@ class PathProduct:
         saved, ops = prepared.weights[name], TorchOps(device)
         saved.check_sample(ops, prepared.sample(name))
         self._of_weights = saved.make_operands(ops, drawn.codes, drawn.scales, None, super_scales=drawn.super_scales)
-        self._is_warm = False
 
     @no_dependent_launch()
     def measure(self, m: int, stream: int, effort: Effort) -> Row:
@@ -106,10 +105,6 @@ class PathProduct:
         def run() -> None:
             launch(kernel, arguments, stream=stream)
 
-        if not self._is_warm:
-            # After what drew the operands the first times are up to 2 us longer than others.
-            time_call(run, stream, effort)
-            self._is_warm = True
         return with_times(found, time_call(run, stream, effort))
 
     @cached_property

@@ -52,7 +52,6 @@ class RivalProduct:
         picked = checking.sampled_columns(shape.n, columns, device)
         self._columns = torch.arange(shape.n, device=device) if picked is None else picked
         self._wanted = checking.reference(self._x, meaning[self._columns])
-        self._is_warm = False
         self._tolerance = 0.0 if who == INT_MM else checking.PEER_TOLERANCE
         torch.cuda.empty_cache()
 
@@ -73,10 +72,6 @@ class RivalProduct:
         )  # fmt: skip
         if found.problem:
             return found
-        if not self._is_warm:
-            # After what made the operands the first times are up to 2 us longer than others.
-            time_call(run, stream, effort)
-            self._is_warm = True
         return with_times(found, time_call(run, stream, effort))
 
 

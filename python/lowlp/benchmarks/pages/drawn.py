@@ -35,6 +35,7 @@ def summary(measured: Measured, links: Linker) -> Iterator[str]:
     yield _DRAWN
     yield _SUMMARY
     yield report.means_of_runs(list(measured.drawn.values()))
+    yield links.picture(measured.drawn_path)
     yield links.runs({path: one.run for path, one in measured.drawn.items()})
 
 

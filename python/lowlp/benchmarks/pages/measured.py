@@ -17,6 +17,7 @@ from lowlp.benchmarks.decoding_results import DecodingResults, decoding_picture
 from lowlp.benchmarks.experts import results as of_experts
 from lowlp.benchmarks.experts.results import ExpertsResults
 from lowlp.benchmarks.models.model_results import MODELS_MARK, ModelResults
+from lowlp.benchmarks.models.pictures import drawn_picture
 from lowlp.benchmarks.plots import plots
 from lowlp.benchmarks.results import Results, Run
 from lowlp.drawing.svg import to_svg
@@ -87,7 +88,19 @@ class Measured:
         for path, timed in self.attention.items():
             if versions := versions_picture(timed):
                 found[versions_path(path)] = to_svg(versions)
+        if (path := self.drawn_path) and (drawn := drawn_picture(self._drawn_alike)):
+            found[path] = to_svg(drawn)
         return found
+
+    @property
+    def _drawn_alike(self) -> list[ModelResults]:
+        """Runs of drawn problems on the GPU of the times."""
+        return [one for one in self.drawn.values() if one.run.gpu == self.results.runs[0].gpu]
+
+    @property
+    def drawn_path(self) -> Path | None:
+        """Of the plot of drawn problems, None where there are none."""
+        return self.data.with_name(f"{self.data.stem}-drawn.svg") if self._drawn_alike else None
 
     def picture(self, name: str) -> Path | None:
         """The path of a plot of the times, None where nothing was measured for it."""

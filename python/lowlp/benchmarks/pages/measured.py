@@ -88,8 +88,8 @@ class Measured:
         for path, timed in self.attention.items():
             if versions := versions_picture(timed):
                 found[versions_path(path)] = to_svg(versions)
-        if (path := self.drawn_path) and (drawn := drawn_picture(self._drawn_alike)):
-            found[path] = to_svg(drawn)
+        if (of_drawn := self.drawn_path) and (problems := drawn_picture(self._drawn_alike)):
+            found[of_drawn] = to_svg(problems)
         return found
 
     @property

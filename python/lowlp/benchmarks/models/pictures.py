@@ -39,7 +39,5 @@ def drawn_picture(runs: Sequence[ModelResults]) -> Picture | None:
 
 
 def _mean(cells: Sequence[Judged], bits: tuple[int, int], rows: tuple[int, int]) -> float | None:
-    inside = [
-        cell for cell in cells if bits[0] <= cell.kind.bits <= bits[1] and rows[0] <= cell.problem.m <= rows[1]
-    ]
+    inside = [cell for cell in cells if bits[0] <= cell.kind.bits <= bits[1] and rows[0] <= cell.problem.m <= rows[1]]
     return mean_of(inside, lambda cell: cell.plain).mean if len(inside) >= _LEAST_CELLS else None

@@ -27,10 +27,10 @@ from checkpoint_files import gptq_tensors  # noqa: E402
 minimal_vllm.install()
 
 from lowlp.checkpoints.settings import Settings  # noqa: E402
+from lowlp.serving.names import Source  # noqa: E402
 from lowlp.vllm.embedding import LowlpEmbeddingMethod  # noqa: E402
 from lowlp.vllm.experts import LowlpMoEMethod  # noqa: E402
 from lowlp.vllm.linear import LowlpLinearMethod  # noqa: E402
-from lowlp.vllm.names import Source  # noqa: E402
 
 GROUP, K = 64, 256
 GPTQ = Settings({"quant_method": "gptq", "bits": 3, "group_size": GROUP, "checkpoint_format": "gptq_v2"})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from vllm.distributed import parallel_state  # noqa: E402
 
 import lowlp.vllm  # noqa: E402
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
 lowlp.vllm.register()
 lowlp.vllm.register()
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from served import GPTQ, GROUP, OWN, config_of, finished, gptq, held_weights, hqq, load, own
+from encoded import GPTQ, GROUP, OWN, finished, gptq, held_weights, hqq, load, own
+from served import config_of
 from vllm.model_executor.layers.linear import (
     ColumnParallelLinear,
     MergedColumnParallelLinear,

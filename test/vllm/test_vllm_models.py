@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from encoded import GPTQ, OWN, gptq, own
 from safetensors.torch import save_file
-from served import GPTQ, OWN, Tensors, gptq, hqq, own
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 from vllm.config import CompilationConfig, DeviceConfig, ModelConfig, VllmConfig, set_current_vllm_config
 from vllm.forward_context import set_forward_context
 from vllm.model_executor.layers.attention import Attention
 from vllm.model_executor.model_loader import get_model
+from whole_models import CASES, IDS, SIZES, attended, write
 
 from lowlp.errors import CheckpointError
 
-SIZES: dict[str, Any] = {
-    "hidden_size": 128,
-    "intermediate_size": 256,
-    "num_hidden_layers": 2,
-    "vocab_size": 300,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 64,
-}
-IDS = torch.arange(9) * 7
-
-
-def write(folder: Path, model: Any, said: Any, encode: Callable[..., tuple[Tensors, np.ndarray]], *others: str) -> Any:
-    """A checkpoint of the model with its layers' weights replaced, and `others` too; the model gets what they mean."""
-    state = {name: tensor.half() for name, tensor in model.state_dict().items()}
-    if model.config.tie_word_embeddings:
-        state.pop("lm_head.weight")
-    for seed, (name, module) in enumerate(model.named_modules()):
-        is_linear = isinstance(module, torch.nn.Linear) and name != "lm_head" and not name.endswith("mlp.gate")
-        if is_linear or name in others:
-            tensors, meant = encode(*module.weight.shape, seed)
-            module.weight.data = torch.from_numpy(meant).half()
-            state.pop(f"{name}.weight")
-            state |= {f"{name}.{part}": tensor for part, tensor in tensors.items()}
-    config = model.config.to_dict() | {"architectures": [type(model).__name__], "quantization_config": dict(said)}
-    (folder / "config.json").write_text(json.dumps(config | {"dtype": "float16"}))
-    save_file({name: tensor.contiguous() for name, tensor in state.items()}, folder / "model.safetensors")
-    return model
-
 
 def attend(self: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: Any, **more: Any) -> torch.Tensor:
-    """In place of vLLM's attention, which is compiled code: of one prompt."""
-    heads = ((q, self.num_heads), (k, self.num_kv_heads), (v, self.num_kv_heads))
-    given = [x.view(1, -1, count, self.head_size).transpose(1, 2).float() for x, count in heads]
-    y = torch.nn.functional.scaled_dot_product_attention(*given, is_causal=True, enable_gqa=True)
-    return y.transpose(1, 2).reshape(len(q), -1).to(q.dtype)
+    return attended(q, k, v, self.head_size)
 
 
 def served(folder: Path, compiled: bool = False) -> tuple[Any, VllmConfig]:
@@ -77,13 +43,6 @@ def logits(folder: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool = False
     monkeypatch.setattr(Attention, "forward", attend)
     with set_current_vllm_config(config), set_forward_context(None, config):
         return model.compute_logits(model(IDS, torch.arange(len(IDS)))).float()
-
-
-CASES: dict[str, Any] = {
-    "gptq, 3 bits": (GPTQ, gptq),
-    "gptq, act-order": ({**GPTQ, "desc_act": True}, lambda n, k, seed: gptq(n, k, seed, act_order=True)),
-    "hqq": ({"quant_method": "hqq"}, hqq),
-}
 
 
 @pytest.mark.parametrize("kind", CASES)

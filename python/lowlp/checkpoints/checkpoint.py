@@ -173,24 +173,29 @@ def _begins_with_magic(path: Path) -> bool:
 def _of_folder(
     folder: Path, method: str | None, activation: object, exact: bool, index: Path | None = None
 ) -> Checkpoint:
+    files = tensor_files(folder, index)
+    if files is None:
+        ggufs = [found for found in sorted(folder.glob("*.gguf")) if not gguf.is_later_part(found)]
+        if len(ggufs) == 1:
+            return _of_gguf(ggufs[0], activation)
+        pickled = [found.name for suffix in _PICKLED for found in folder.glob(f"*{suffix}")]
+        reason = f"; {pickled[0]} is pickled, and loading it would run code" if pickled else ""
+        raise CheckpointError(f"{folder}: has no .safetensors file, and not one .gguf file{reason}")
+    return _of_files(folder, files, folder, method, activation, exact)
+
+
+def tensor_files(folder: Path, index: Path | None = None) -> TensorFiles | None:
+    """The safetensors files of the model in a folder, which `index`, or the one that is there, names; None without.
+    Raises `CheckpointError`."""
     indices = [index] if index else sorted(folder.glob(f"*{_INDEX}"))
     if len(indices) > 1:
         raise CheckpointError(f"{folder}: has several indices: {', '.join(found.name for found in indices)}; name one")
     if indices:
-        files = _of_index(indices[0])
-    else:
-        # Other files beside this one, adapters for example, are no part of the model for Hugging Face either.
-        whole = folder / "model.safetensors"
-        paths = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
-        ggufs = [found for found in sorted(folder.glob("*.gguf")) if not gguf.is_later_part(found)]
-        if not paths and len(ggufs) == 1:
-            return _of_gguf(ggufs[0], activation)
-        if not paths:
-            pickled = [found.name for suffix in _PICKLED for found in folder.glob(f"*{suffix}")]
-            reason = f"; {pickled[0]} is pickled, and loading it would run code" if pickled else ""
-            raise CheckpointError(f"{folder}: has no .safetensors file, and not one .gguf file{reason}")
-        files = TensorFiles(paths)
-    return _of_files(folder, files, folder, method, activation, exact)
+        return _of_index(indices[0])
+    # Other files beside this one, adapters for example, are no part of the model for Hugging Face either.
+    whole = folder / "model.safetensors"
+    paths = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
+    return TensorFiles(paths) if paths else None
 
 
 def _of_index(index: Path) -> TensorFiles:

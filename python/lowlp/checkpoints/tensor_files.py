@@ -103,6 +103,10 @@ class TensorFiles:
         """The shape of a tensor."""
         return self._place(name).shape
 
+    def kind(self, name: str) -> str:
+        """The type of a tensor, as safetensors calls it."""
+        return self._place(name).kind
+
     def type_name(self, name: str) -> str:
         """The numpy name of a tensor's type, 'bfloat16' for example, or what the file calls one that numpy lacks."""
         kind = self._place(name).kind

@@ -14,12 +14,13 @@ from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, 
 from lowlp.checkpoints.own import METHOD
 from lowlp.checkpoints.settings import Settings
 from lowlp.errors import CheckpointError
+from lowlp.serving.claims import claims, method_of
+from lowlp.serving.names import CheckpointNames
 
-from .claims import claims, method_of
+from .claims import lacking
 from .embedding import LowlpEmbeddingMethod, TiedHeadMethod
 from .experts import LowlpMoEMethod
 from .linear import LowlpLinearMethod
-from .names import CheckpointNames
 
 _LEAST_CAPABILITY = 80
 
@@ -71,7 +72,7 @@ class LowlpConfig(QuantizationConfig):  # type: ignore[misc]
         cls, hf_quant_cfg: dict[str, Any], user_quant: str | None, hf_config: Any = None
     ) -> str | None:
         """Of vLLM: 'lowlp' for checkpoints that are claimed."""
-        return METHOD if claims(hf_quant_cfg, user_quant) else None
+        return METHOD if claims(hf_quant_cfg, user_quant, lacking) else None
 
     def maybe_update_config(self, model_name: str, hf_config: Any = None, revision: str | None = None) -> None:
         """Of vLLM: reads the names of the checkpoint's tensors. Raises `CheckpointError` where there are none."""
@@ -85,7 +86,7 @@ class LowlpConfig(QuantizationConfig):  # type: ignore[misc]
     def apply_vllm_mapper(self, hf_to_vllm_mapper: Any) -> None:
         """Of vLLM: the names that a model's class has for the checkpoint's tensors."""
         if self.names is not None:
-            self.names = self.names.mapped(hf_to_vllm_mapper)
+            self.names = self.names.mapped(hf_to_vllm_mapper.map_name)
 
     @staticmethod
     def get_checkpoint_weight_mapper() -> Any:

@@ -13,15 +13,16 @@ from vllm.model_executor.utils import set_weight_attrs
 from lowlp.checkpoints.layers import Layer
 from lowlp.checkpoints.settings import Settings
 from lowlp.errors import CheckpointError
+from lowlp.serving.names import Source
+from lowlp.serving.pieces import Pieces, parts_of
+from lowlp.serving.warming import warm
 from lowlp.torch import Experts
 from lowlp.torch.quantized_module import family_of
 from lowlp.weights.concatenation import concat, stack
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpError
 
-from .names import Source
-from .pieces import CheckpointParameter, Pieces, parts_of
-from .warming import rows_of_calls, warm
+from .engine import ENGINE, CheckpointParameter
 
 _GATE, _DOWN, _UP = "w1", "w2", "w3"
 _GROUPS: Final = {"w13": (_GATE, _UP), "w2": (_DOWN,)}
@@ -60,7 +61,7 @@ class LowlpMoEMethod(FusedMoEMethodBase):  # type: ignore[misc]
             raise CheckpointError(f"{name}: experts on ranks that exchange tokens (all2all) are not served")
         # By the number of the expert among all, and the role of the matrix.
         self.sources = {tuple(source.name.split(".")[-2:]): source for source in sources}
-        self.pieces = Pieces(name, sources)
+        self.pieces = Pieces(name, sources, ENGINE.name)
         self._matrices: dict[tuple[int, str], QuantizedTensor] = {}
         self._cuts: dict[tuple[str, int, int], tuple[slice, slice]] = {}
 
@@ -88,7 +89,7 @@ class LowlpMoEMethod(FusedMoEMethodBase):  # type: ignore[misc]
             raise CheckpointError(f"{self.name}: activations must be float16 or bfloat16, got {params_dtype}")
         self.experts, self.hidden, self.inner = num_experts, hidden_size, intermediate_size_per_partition
         self.dtype, self.loader, self.layer = params_dtype, extra_weight_attrs["weight_loader"], layer
-        self.tokens = rows_of_calls()
+        self.tokens = ENGINE.rows_of_calls()
 
         def record(
             param: CheckpointParameter,

@@ -1,13 +1,13 @@
-"""The tensors of a checkpoint by the modules of vLLM's model: which of them are quantised, and from which tensors.
+"""The tensors of a checkpoint by the modules of an engine's model: which of them are quantised, and from which tensors.
 
 Configs name the layers that are left out in a dozen ways; the names of the tensors say it in one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lowlp.errors import CheckpointError
 
@@ -42,11 +42,11 @@ class Source:
 
 
 class CheckpointNames:
-    """The names of a checkpoint's tensors, by those that vLLM's model has for them."""
+    """The names of a checkpoint's tensors, by those that the engine's model has for them."""
 
     def __init__(self, types: Mapping[str, str], names: Mapping[str, str] | None = None) -> None:
         """types  the type of each of the checkpoint's tensors, as safetensors calls it, by name
-        names  vLLM's name of each, and the checkpoint's; None: the same
+        names  the engine's name of each, and the checkpoint's; None: the same
         """
         self._types = dict(types)
         self._names = dict(names) if names is not None else {name: name for name in types}
@@ -58,9 +58,9 @@ class CheckpointNames:
                 self._parts.setdefault(module, {})[part] = self._types[file_name]
                 self._files.setdefault(module, file_name.rpartition(".")[0])
 
-    def mapped(self, mapper: Any) -> CheckpointNames:
-        """With the names that a `WeightsMapper` of vLLM gives them."""
-        pairs = ((mapper.map_name(name), file_name) for name, file_name in self._names.items())
+    def mapped(self, name_of: Callable[[str], str | None]) -> CheckpointNames:
+        """With the names that the engine's model has for them; those that it has none for are left out."""
+        pairs = ((name_of(name), file_name) for name, file_name in self._names.items())
         return CheckpointNames(self._types, {name: file_name for name, file_name in pairs if name is not None})
 
     def source(self, module: str) -> Source | None:
@@ -72,44 +72,63 @@ class CheckpointNames:
         return Source(self._files[module], own, "bias" in parts)
 
     def quantised(self, module: str, merged: Mapping[str, Sequence[str]]) -> list[Source]:
-        """The modules of the checkpoint that make one of vLLM's; [] where it is not quantised.
+        """The modules of the checkpoint that make one of the engine's; [] where it is not quantised.
 
-        merged  vLLM's `packed_modules_mapping`: the last part of the name of a module, and those of what it is made of
+        merged  the engine's `packed_modules_mapping`: the last part of the name of a module, and those of what it is
+                made of
 
         Raises `CheckpointError` where some of them are quantised and others not.
         """
         whole = self.source(module)
         if whole is not None:
             return [whole] if whole.is_quantised else []
-        parent, _, last = module.rpartition(".")
-        names = [f"{parent}.{shard}" if parent else shard for shard in merged.get(last, ())]
-        found = [source for source in map(self.source, names) if source is not None]
+        found = [source for source in map(self.source, _shards(module, merged)) if source is not None]
         quantised = [source for source in found if source.is_quantised]
         if quantised and len(quantised) != len(found):
             plain = next(source.name for source in found if not source.is_quantised)
             raise CheckpointError(
-                f"{module}: is one module of vLLM, of which {quantised[0].name} is quantised and {plain} is not"
+                f"{module}: is one module to the engine, of which {quantised[0].name} is quantised and {plain} is not"
             )
         return quantised
 
     def of_experts(self, module: str) -> list[Source]:
-        """The modules of the experts below a module of vLLM, in any order; [] where they are not quantised."""
+        """The modules of the experts below a module of the engine, in any order; [] where they are not quantised."""
         below = [name for name in self._parts if name.startswith(f"{module}.")]
         found = [source for source in map(self.source, below) if source is not None]
         return found if any(source.is_quantised for source in found) else []
 
     def embedding(self) -> list[Source]:
-        """The embedding of tokens where it is quantised, for a module of vLLM without a name; else []. Raises
+        """The embedding of tokens where it is quantised, for a module of the engine without a name; else []. Raises
         `CheckpointError` where several modules could be it."""
         named = [name for name in self._parts if name.rpartition(".")[2] in _EMBEDDINGS]
         found = [source for source in map(self.source, named) if source is not None and source.is_quantised]
         if len(found) > 1:
             listed = ", ".join(source.name for source in found)
             raise CheckpointError(
-                f"{listed}: several embeddings are quantised, and vLLM does not say which one it makes"
+                f"{listed}: several embeddings are quantised, and the engine does not say which one it makes"
             )
         return found
 
     def has(self, module: str) -> bool:
         """Whether the checkpoint has a tensor of a module."""
         return module in self._parts
+
+    def has_any(self, module: str, merged: Mapping[str, Sequence[str]]) -> bool:
+        """Whether the checkpoint has a tensor of a module, or of one that it is merged of, as in `quantised`."""
+        return self.has(module) or any(map(self.has, _shards(module, merged)))
+
+    def beside(self, module: str) -> list[Source]:
+        """The quantised modules of the checkpoint that have the parent of this one."""
+        parent = module.rpartition(".")[0]
+        found = [self.source(name) for name in self._parts if name.rpartition(".")[0] == parent]
+        return [source for source in found if source is not None and source.is_quantised]
+
+    def quantised_within(self, part: str) -> list[str]:
+        """The names, in the checkpoint, of quantised modules whose names have a part: 'experts'."""
+        found = [self.source(name) for name in self._parts if part in name.split(".")]
+        return [source.name for source in found if source is not None and source.is_quantised]
+
+
+def _shards(module: str, merged: Mapping[str, Sequence[str]]) -> list[str]:
+    parent, _, last = module.rpartition(".")
+    return [f"{parent}.{shard}" if parent else shard for shard in merged.get(last, ())]

@@ -1,8 +1,8 @@
-"""Tensors of the checkpoint, as vLLM gives them to a layer: held until all have come, and then read by the reader of
-their format.
+"""Tensors of the checkpoint, as an engine gives them to a layer: held until all have come, and then read by the reader
+of their format.
 
-Of each matrix that vLLM merges (q, k and v) the tensors stay apart, so that each keeps its bits, its groups, its second
-scale and its order of columns. Which rows and columns of them this rank has, `slicing` asks of vLLM.
+Of each matrix that the engine merges (q, k and v) the tensors stay apart, so that each keeps its bits, its groups, its
+second scale and its order of columns. Which rows and columns of them this rank has, `slicing` asks of the engine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 import torch
-from vllm.model_executor.parameter import BasevLLMParameter
 
 from lowlp.checkpoints.held_tensors import layer_of_tensors
 from lowlp.checkpoints.layers import Layer
@@ -33,31 +32,34 @@ _TYPES: Final = {
 }
 
 
-class CheckpointParameter(BasevLLMParameter):  # type: ignore[misc]
-    """A tensor of the checkpoint by its name within a module, and its type as safetensors calls it: a parameter without
-    elements, so that vLLM finds it, and gives its loader what the file has under that name."""
+class CheckpointTensor:
+    """A tensor of the checkpoint by its name within a module, and its type as safetensors calls it: with the base class
+    of an engine's parameters a parameter without elements, so that the engine finds it, and gives its loader what the
+    file has under that name."""
 
-    def __new__(cls, part: str, kind: str, loader: Any) -> CheckpointParameter:
+    data: torch.Tensor
+    device: torch.device
+
+    def __new__(cls, part: str, kind: str, loader: Any) -> Any:
         # Of the tensor's type, since vLLM warns of another.
-        dtype = _TYPES.get(kind, torch.float32)
-        found: CheckpointParameter = super().__new__(cls, data=torch.empty(0, dtype=dtype))
-        return found
+        return super().__new__(cls, data=torch.empty(0, dtype=_TYPES.get(kind, torch.float32)))  # type: ignore[call-arg]
 
     def __init__(self, part: str, kind: str, loader: Any) -> None:
-        super().__init__(data=self.data, weight_loader=loader)
+        super().__init__(data=self.data, weight_loader=loader)  # type: ignore[call-arg]
         self.part = part
 
 
 class Pieces:
-    """The tensors of one layer, by the matrices that it is merged of: keys are vLLM's ids of shards, None for one
+    """The tensors of one layer, by the matrices that it is merged of: keys are the engine's ids of shards, None for one
     matrix, or for one that the checkpoint has merged already.
 
     name     of the layer
     sources  the checkpoint's modules that it is made of
+    engine   what errors call the engine
     """
 
-    def __init__(self, name: str, sources: Sequence[Source]) -> None:
-        self.name, self.sources = name, tuple(sources)
+    def __init__(self, name: str, sources: Sequence[Source], engine: str) -> None:
+        self.name, self.sources, self.engine = name, tuple(sources), engine
         self.tensors: dict[Hashable, dict[str, torch.Tensor]] = {}
 
     def keep(self, key: Hashable, part: str, tensor: torch.Tensor) -> None:
@@ -82,7 +84,9 @@ class Pieces:
         """The layer of one matrix."""
         missing = sorted(source.parts.keys() - self.tensors[key].keys())
         if missing:
-            raise CheckpointError(f"{self.name}: vLLM has not loaded {source.name}.{missing[0]}, which the files have")
+            raise CheckpointError(
+                f"{self.name}: {self.engine} has not loaded {source.name}.{missing[0]}, which the files have"
+            )
         found = layer_of_tensors(source.name, self.tensors[key], method, settings)
         if found.transforms:
             raise CheckpointError(

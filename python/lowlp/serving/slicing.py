@@ -1,9 +1,9 @@
-"""Which rows and columns of a layer's matrices this rank has: vLLM is asked.
+"""Which rows and columns of a layer's matrices this rank has: the engine is asked.
 
-vLLM's parameters and the loaders of its layers slice tensors as a checkpoint has them: by ranks, heads that are there
-several times, merged projections. Formats store codes in ways that cannot be sliced like that. So the loaders get
-numbers of rows and of columns, in vLLM's own parameters, in place of weights: what comes back are the numbers that this
-rank has, and codes are cut by them.
+An engine's parameters and the loaders of its layers slice tensors as a checkpoint has them: by ranks, heads that are
+there several times, merged projections. Formats store codes in ways that cannot be sliced like that. So the loaders get
+numbers of rows and of columns, in the engine's own parameters, in place of weights: what comes back are the numbers
+that this rank has, and codes are cut by them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, NamedTuple
 
 import torch
-from vllm.model_executor.parameter import ChannelQuantScaleParameter, RowvLLMParameter
 
 from lowlp.checkpoints.layers import Layer
 from lowlp.errors import CheckpointError
+
+from .engine import Engine
 
 _MATRIX: Final = 32
 """A number is that of a row and, from this bit on, one more than that of its matrix: 0 is padding."""
@@ -31,6 +32,7 @@ class Run(NamedTuple):
 
 
 def rows_and_columns(
+    engine: Engine,
     layer: torch.nn.Module,
     loader: Callable[..., Any],
     layers: Mapping[Hashable, Layer],
@@ -40,23 +42,16 @@ def rows_and_columns(
 ) -> tuple[list[Run], slice]:
     """The runs of rows that this rank has, in its order, and its columns, which are the same of all matrices.
 
-    layer    of vLLM, whose ranks count
-    loader   its weight loader, as it gives it for vLLM's parameters
-    layers   the matrices by the ids of vLLM's shards
+    layer    of the engine, whose ranks count
+    loader   its weight loader, as it gives it for the engine's parameters
+    layers   the matrices by the ids of the engine's shards
     rows, columns  how many this rank has
 
-    Raises `CheckpointError`, which begins with `name`, where matrices are not as large as the layer, or lack rows.
+    Raises `CheckpointError`, which begins with `name`, where matrices are not as large as the layer.
     """
     with torch.device("cpu"):
-        of_rows = ChannelQuantScaleParameter(
-            data=torch.full((rows,), -1, dtype=torch.int64), output_dim=0, weight_loader=loader
-        )
-        of_columns = RowvLLMParameter(
-            data=torch.full((columns,), -1, dtype=torch.int64), input_dim=0, weight_loader=loader
-        )
-        for parameter in (of_rows, of_columns):
-            parameter.tp_rank = getattr(layer, "tp_rank", parameter.tp_rank)
-            parameter.tp_size = getattr(layer, "tp_size", parameter.tp_size)
+        of_rows = engine.of_rows(layer, torch.full((rows,), -1, dtype=torch.int64), loader)
+        of_columns = engine.of_columns(layer, torch.full((columns,), -1, dtype=torch.int64), loader)
         for number, (key, matrix) in enumerate(layers.items(), 1):
             n, k = matrix.shape
             shard = () if key is None else (key,)
@@ -68,11 +63,21 @@ def rows_and_columns(
                 else:
                     of_columns.data.copy_(torch.arange(k))
             except (AssertionError, RuntimeError, ValueError) as error:
+                rank, ranks = engine.rank(layer)
                 raise CheckpointError(
-                    f"{name}: {matrix.name} is {list(matrix.shape)}, which vLLM cannot divide into the "
-                    f"[{rows}, {columns}] that rank {of_rows.tp_rank} of {of_rows.tp_size} has of this layer: {error}"
+                    f"{name}: {matrix.name} is {list(matrix.shape)}, which {engine.name} cannot divide into the "
+                    f"[{rows}, {columns}] that rank {rank} of {ranks} has of this layer: {error}"
                 ) from None
-    return _runs(of_rows.data, list(layers), name), _columns(of_columns.data, name)
+    runs = _runs(of_rows.data, list(layers), name)
+    if engine.rank(layer)[1] == 1:
+        # Loaders take the beginning of a matrix that is too long.
+        for key, matrix in layers.items():
+            held = sum(run.rows.stop - run.rows.start for run in runs if run.key == key and not run.is_padding)
+            if held != matrix.shape[0]:
+                raise CheckpointError(
+                    f"{name}: {matrix.name} is {list(matrix.shape)}, of which the layer has {held} rows"
+                )
+    return runs, _columns(of_columns.data, name)
 
 
 def _columns(numbers: torch.Tensor, name: str) -> slice:

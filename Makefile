@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup configure build demo test test-lit test-unit test-python test-checkpoints test-vllm bench sanitize docs format lint wheel test-wheel clean
+.PHONY: help setup configure build demo test test-lit test-unit test-python test-checkpoints test-vllm test-sglang bench sanitize docs format lint wheel test-wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
@@ -43,7 +43,10 @@ test-checkpoints: build ## test the readers of checkpoints against the tools tha
 	@tools/dev/test-checkpoints.sh $(ARGS)
 
 test-vllm: build ## test the plug-in against vLLM's own classes, on the CPU (ARGS="-k experts")
-	@tools/dev/test-vllm.sh $(ARGS)
+	@tools/dev/test-engine.sh vllm $(ARGS)
+
+test-sglang: build ## test the plug-in against SGLang's own classes, on the CPU (ARGS="-k head")
+	@tools/dev/test-engine.sh sglang $(ARGS)
 
 bench: build ## time the kernels on the GPU, beside other libraries that are installed (ARGS="--quick")
 	@echo "==> lowlp bench"

@@ -1,7 +1,8 @@
-"""Parts of the weights of a checkpoint, matrices of experts, and what lowlp.vllm decides without vLLM."""
+"""Parts of the weights of a checkpoint, matrices of experts, and what plug-ins for engines decide without them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,31 +116,34 @@ def test_experts_from_matrices() -> None:
         stack([vectors])
 
 
-def test_claims_without_vllm() -> None:
-    """Which checkpoints lowlp serves is decided without vLLM, so it is tested without."""
-    from lowlp.vllm.claims import claims
+def test_claims_without_engines() -> None:
+    """Which checkpoints lowlp serves is decided without an engine, so it is tested without."""
+    from lowlp.serving.claims import claims
+    from lowlp.sglang.claims import lacking as lacking_in_sglang
+    from lowlp.vllm.claims import lacking as lacking_in_vllm
 
     gptq = {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True, "desc_act": False}
-    lacking = [{"bits": 3}, {"sym": False}, {"desc_act": True}, {"dynamic": {"+:.*v_proj": {"bits": 6}}}]
-    assert not claims(gptq, None) and claims(gptq, "lowlp") and not claims(gptq | {"bits": 3}, "gptq")
-    assert all(claims(gptq | other, None) for other in lacking)
-    assert not claims(gptq | {"desc_act": True, "group_size": -1}, None)
-    assert not claims(gptq | {"dynamic": {"-:.*v_proj": {"bits": 6}}}, None)
-    for method, claimed in (
-        ("hqq", True),
-        ("aqlm", True),
-        ("awq", False),
-        ("fp8", False),
-        ("exl3", False),
-        (None, False),
-    ):
-        assert claims({"quant_method": method}, None) == claimed
+    for lacking in (lacking_in_vllm, lacking_in_sglang):
+        assert not claims(gptq, None, lacking) and claims(gptq, "lowlp", lacking)
+        assert not claims(gptq | {"bits": 3}, "gptq", lacking)
+        for other in ({"bits": 3}, {"sym": False}, {"dynamic": {"+:.*v_proj": {"bits": 6}}}):
+            assert claims(gptq | other, None, lacking)
+        assert not claims(gptq | {"desc_act": True, "group_size": -1}, None, lacking)
+        assert not claims(gptq | {"dynamic": {"-:.*v_proj": {"bits": 6}}}, None, lacking)
+        methods = {"hqq": True, "aqlm": True, "awq": False, "fp8": False, "exl3": False, None: False}
+        for method, claimed in methods.items():
+            assert claims({"quant_method": method}, None, lacking) == claimed
+        round_5 = {"quant_method": "auto-round", "bits": 4, "extra_config": {"a.b": {"bits": 5}}}
+        assert claims(round_5, None, lacking) and not claims(round_5 | {"extra_config": {}}, None, lacking)
+    # What one of them has kernels for, and the other has not.
     packed = {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"actorder": "group"}}}}
-    assert claims(packed, None) and not claims({"quant_method": "compressed-tensors"}, None)
+    cases = [(gptq | {"desc_act": True}, True, False), (gptq | {"group_size": 256}, False, True), (packed, True, False)]
+    for fields, vllm, sglang in cases:
+        assert [claims(fields, None, lacking) for lacking in (lacking_in_vllm, lacking_in_sglang)] == [vllm, sglang]
 
 
 def test_names_of_merged_modules() -> None:
-    from lowlp.vllm.names import CheckpointNames
+    from lowlp.serving.names import CheckpointNames
 
     merged = {"qkv_proj": ["q_proj", "k_proj", "v_proj"]}
     types = {f"a.{name}_proj.{part}": "I32" for name in "qkv" for part in ("qweight", "scales", "bias", "k_scale")}
@@ -155,16 +159,20 @@ def test_names_of_merged_modules() -> None:
         plain.quantised("a.qkv_proj", merged)
 
 
-def test_entry_point() -> None:
-    """What pyproject.toml names for vLLM is there, and says that vLLM is missing where it is."""
+@pytest.mark.parametrize(
+    ("group", "engine", "part"),
+    [("vllm.general_plugins", "vLLM", "vllm.config"), ("sglang.srt.plugins", "SGLang", "sglang.srt.plugins")],
+)
+def test_entry_points(group: str, engine: str, part: str) -> None:
+    """What pyproject.toml names for an engine is there, and says that the engine is missing where it is."""
     import tomllib
     from importlib import import_module
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    module, _, function = project["entry-points"]["vllm.general_plugins"]["lowlp"].partition(":")
+    module, _, function = project["entry-points"][group]["lowlp"].partition(":")
     register = getattr(import_module(module), function)
     try:
-        import vllm  # noqa: F401
+        import_module(part)
     except ImportError:
-        with pytest.raises(lowlp.errors.LowlpError, match=r"lowlp\.vllm needs vLLM"):
+        with pytest.raises(lowlp.errors.LowlpError, match=rf"{re.escape(module)} needs {engine}"):
             register()

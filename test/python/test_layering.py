@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2] / "python" / "lowlp"
 FLOORS = ["errors", "numeric", "layouts", "drawing", "activations", "weights", "checkpoints", "compiler"]
 FLOORS += ["language", "schedules", "kernels", "kernels.activations", "kernels.attention", "kernels.linear"]
-FLOORS += ["ops", "torch", "transformers", "vllm", "tuning", "benchmarks", "cli"]
+FLOORS += ["ops", "torch", "transformers", "serving", "vllm", "sglang", "tuning", "benchmarks", "cli"]
 """From below; what a kind of kernels has for itself stands over what all kinds share."""
 EXTENSIONS = (["_layout"], ["_mlir"], ["__version__"])
 

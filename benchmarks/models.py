@@ -1,7 +1,7 @@
 """Perplexity of a real model by codec: the tables of docs/models.md.
 
     python benchmarks/models.py model.gguf --out benchmarks/results/models.json        # hours on few cores; resumes
-    python benchmarks/models.py model.gguf --out ... --only 'int4|nf4' --tokens 512
+    python benchmarks/models.py model.gguf --out ... --only 'int4|nf4' --only feedback --tokens 512
     python benchmarks/models.py --tables benchmarks/results/models.json                # prints the tables
 
 The weights of all layers, without embedding and head, are quantised anew from what the GGUF file's blocks mean, in
@@ -118,7 +118,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("model", nargs="?", type=Path, help="a GGUF file")
     parser.add_argument("--out", type=Path, default=Path("models.json"))
-    parser.add_argument("--only", default="", help="regular expression of cases")
+    parser.add_argument(
+        "--only",
+        action="append",
+        help="regular expression of cases; given several times, they are measured in this order",
+    )
     parser.add_argument("--tokens", type=int, default=2 * WINDOW)
     parser.add_argument(
         "--tokenizer", type=Path, help="a folder with the tokenizer; else the file's, which takes a minute"
@@ -161,12 +165,13 @@ def main() -> None:
         return difference(packed.to(torch.bfloat16), copy.deepcopy(dense).to(torch.bfloat16), ids[:1, :128])
 
     results.run("logits in bf16", in_bfloat16)
-    for name, options in cases():
-        if re.search(given.only, name):
-            results.run(name, lambda options=options: quantised(dense, ids, options, calibration))  # type: ignore[misc]
-    for kind in CACHES:
-        if re.search(given.only, CACHE + kind):
-            results.run(CACHE + kind, lambda kind=kind: of_cache(dense, ids, kind, calibration))  # type: ignore[misc]
+    for wanted in given.only or [""]:
+        for name, options in cases():
+            if re.search(wanted, name):
+                results.run(name, lambda options=options: quantised(dense, ids, options, calibration))  # type: ignore[misc]
+        for kind in CACHES:
+            if re.search(wanted, CACHE + kind):
+                results.run(CACHE + kind, lambda kind=kind: of_cache(dense, ids, kind, calibration))  # type: ignore[misc]
     print(tables(results.fields))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,9 +95,17 @@ def test_asked_for_and_left_to_sglang(tmp_path: Path, monkeypatch: pytest.Monkey
     said = {**GPTQ, "bits": 4, "sym": True}
     write(tmp_path, LlamaForCausalLM(LlamaConfig(**SIZES)).half(), said, lambda *shape: gptq(*shape, bits=4))
     assert ModelConfig(str(tmp_path), dtype="float16", quantization="lowlp").quantization == "lowlp"
-    monkeypatch.setattr(GPTQMarlinConfig, "is_gptq_marlin_compatible", lambda config: True)
+    monkeypatch.setattr(GPTQMarlinConfig, "is_gptq_marlin_compatible", lambda config: config["quant_method"] == "gptq")
     assert ModelConfig(str(tmp_path), dtype="float16").quantization == "gptq_marlin"
     assert ModelConfig(str(tmp_path), dtype="float16", quantization="lowlp").quantization == "lowlp"
+    # SGLang claims this one whatever is asked for, after lowlp.
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "modelopt_fp4", "quant_algo": "NVFP4"}
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text(json.dumps(config))
+    assert ModelConfig(str(other), dtype="float16", quantization="lowlp").quantization == "lowlp"
+    assert ModelConfig(str(other), dtype="float16").quantization == "modelopt_fp4"
 
 
 def test_command_line() -> None:

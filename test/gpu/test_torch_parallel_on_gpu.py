@@ -27,6 +27,9 @@ WIDTH, INNER, EXPERTS, TOP = 512, 1024, 6, 2
 ROWS = (1, 16, 100)
 LIMITS = {torch.float16: 2e-3, torch.bfloat16: 6e-3}
 """Of what ranks add: x and y of `down` are rounded to the type of x, and results of experts on each rank."""
+NO_WORSE = 2.0
+"""Sums of two ranks may be so many times as far from the exact product as one GPU's is: added in float16 they are
+rounded twice more, and kernels for other shapes may round weights where one GPU's does not."""
 
 
 class Block(torch.nn.Module):
@@ -63,8 +66,8 @@ def save(folder: Path, dtype: Any) -> None:
     )
 
 
-def near(found: Any, wanted: Any, limit: float) -> bool:
-    return bool((found.double() - wanted.double()).norm() <= limit * wanted.double().norm())
+def distance(found: Any, wanted: Any) -> float:
+    return float((found.double() - wanted.double()).norm() / wanted.double().norm())
 
 
 def check(mesh: Any, folder: str, dtype: Any, how: str, graph: bool) -> None:
@@ -77,6 +80,7 @@ def check(mesh: Any, folder: str, dtype: Any, how: str, graph: bool) -> None:
     gathers = parallelize_module(Block(dtype), mesh, {"gate_up": ColwiseParallel(output_layouts=Replicate())})
     load(gathers, folder, device="cuda")
     rank, ranks = mesh.get_local_rank(), mesh.size()
+    down = whole.down.dequantize().double()
     rows = torch.cat([part.chunk(ranks)[rank] for part in torch.arange(2 * WIDTH).split((WIDTH, 256, 256))]).cuda()
     for m in ROWS:
         torch.manual_seed(m)
@@ -92,8 +96,11 @@ def check(mesh: Any, folder: str, dtype: Any, how: str, graph: bool) -> None:
                 part.fill_(float("nan"))
             replayed.replay()
         assert torch.equal(found[0], columns[:, rows]), (m, "columns")
-        assert near(found[1], y, LIMITS[dtype]), (m, "sums")
-        assert near(found[2], of_experts, LIMITS[dtype]), (m, "experts")
+        exact = whole.gate_up(x).double() @ down.T
+        far = {"sums": distance(found[1], y), "experts": distance(found[2], of_experts)}
+        assert max(far.values()) <= LIMITS[dtype], (m, dtype, far)
+        errors = distance(found[1], exact), distance(y, exact)
+        assert errors[0] <= NO_WORSE * errors[1], (m, dtype, errors)
         assert torch.equal(gathers.gate_up(x), whole.gate_up(x)), (m, "gathered")
 
 

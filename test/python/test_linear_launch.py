@@ -78,6 +78,26 @@ def test_a_later_call_only_allocates_and_launches(
     assert len(fake_driver.named("cuModuleLoadDataEx")) == 1
 
 
+def test_calls_made_ready_for_some_rows_serve_x_of_every_rank(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_driver.slots = 6
+    lowlp.linear(tensor(torch, 2, 3, K), qw)
+    forbid_binding(monkeypatch)
+    before = fake_driver.launches[-1]
+    for shape in ((6, K), (3, 2, K), (2, 3, K), (6, 1, 1, K), (3, 2, K)):
+        x = tensor(torch, *shape)
+        y = lowlp.linear(x, qw)
+        assert (y.shape, y.dtype) == ((*shape[:-1], N), torch.float16)  # type: ignore[attr-defined]
+        launch = fake_driver.launches[-1]
+        assert launch["grid"] == before["grid"]
+        assert launch["values"] == (x.data_ptr(), *before["values"][1:3], y.data_ptr(), 6, K)
+    # Rows at another distance, types and numbers of rows are other calls.
+    for other in (tensor(torch, 2, 3, K, strides=(6 * K, 2 * K, 1)), tensor(torch, 5, 1, K)):
+        with pytest.raises(AssertionError, match="bound again"):
+            lowlp.linear(other, qw)
+
+
 @pytest.mark.parametrize("calls_before", [0, 1])
 def test_mistakes_are_found_in_every_call(torch: FakeTorch, qw: lowlp.QuantizedTensor, calls_before: int) -> None:
     x, bias = tensor(torch, 3, K), tensor(torch, N)

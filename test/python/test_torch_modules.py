@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
+import importlib
 import json
 import pickle
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import lowlp
 
 torch: Any = pytest.importorskip("torch")
 lt: Any = lowlp.torch
+linear_module: Any = importlib.import_module("lowlp.torch.linear")
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.CpuProductWarning")
 K = 192
@@ -228,3 +232,99 @@ def test_products_where_pytorch_makes_tensors_of_another_type() -> None:
         assert torch.equal(module(x), wanted)
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
+def calls_on_gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The calls of `linear_on_gpu`, where tensors of the host say that they are on a GPU; y are the exact products."""
+    calls: list[tuple[Any, ...]] = []
+
+    def compute(x: Any, qw: Any, bias: Any, epilogue: str, *rest: Any) -> Any:
+        calls.append((x, qw, bias, epilogue, *rest))
+        return x @ torch.from_numpy(qw.dequantize()).T.to(x.dtype)
+
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    monkeypatch.setattr(torch.Tensor, "get_device", lambda tensor: getattr(tensor, "on", 0))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(linear_module, "linear_on_gpu", compute)
+    return calls
+
+
+def replaced(change: str, module: Any, other: Any) -> Any:
+    """A module that has the weights of `other` in the place of its own."""
+    if change == "load":
+        module.load_state_dict(other.state_dict())
+    elif change == "load through another module":
+        lt.Linear.of_tensors(module._buffers, module._stored_header, torch.float16).load_state_dict(other.state_dict())
+    elif change == "assign":
+        module.load_state_dict(other.state_dict(), assign=True)
+    elif change == "buffers":
+        for name in module._names:
+            setattr(module, name, getattr(other, name).clone())
+    elif change == "memory":
+        for name in module._names:
+            getattr(module, name).data = getattr(other, name).clone()
+    elif change == "scales alone":
+        module.scales = other.scales.clone()
+        module.packed.copy_(other.packed)
+    elif change == "copy":
+        module = copy.deepcopy(module)
+        module.load_state_dict(other.state_dict())
+    else:
+        module = pickle.loads(pickle.dumps(module))
+        module._set_weights(dict(other._buffers), other._stored_header)
+    return module
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["load", "load through another module", "assign", "buffers", "memory", "scales alone", "copy", "pickle"],
+)
+def test_a_direct_call_has_the_weights_of_now(change: str, calls_on_gpu: list[Any]) -> None:
+    """The way from a module to a kernel looks weights up once, and must not keep those that were there."""
+    first, other = (
+        lt.Linear.from_quantized(lowlp.quantize(torch.randn(16, K), "int4", group_size=64)) for _ in range(2)
+    )
+    x = torch.randn(3, K).half()
+    wanted = other(x)
+    before = first(x)
+    assert torch.equal(first(x), before) and not torch.equal(before, wanted)
+    assert calls_on_gpu[-1][1] is calls_on_gpu[-2][1]
+    changed = replaced(change, first, other)
+    assert torch.equal(changed(x), wanted) and torch.equal(changed(x), wanted)
+    assert calls_on_gpu[-1][1] is calls_on_gpu[-2][1] is not calls_on_gpu[-3][1]
+
+
+def test_what_a_direct_call_hands_over(calls_on_gpu: list[Any]) -> None:
+    """Also what decides the kernel, and the checks of every call."""
+    qw = lowlp.quantize(torch.randn(16, K), "int4", group_size=64)
+    module = lt.Linear.from_quantized(qw, torch.ones(16), epilogue="silu_mul", batch_invariant=32)
+    x = torch.randn(2, 3, K).bfloat16()
+    module.sums = "auto"
+    module(x)
+    given, _, bias, epilogue, residual, out, stream, invariance = calls_on_gpu.pop()
+    assert given is x and bias is module.bias
+    assert (epilogue, residual, out, stream, invariance) == ("silu_mul", None, "f32", None, 32)
+    x.on = 1
+    with pytest.raises(lowlp.LowlpError, match=r"x: is on cpu, and the weights are on cpu; move one of them"):
+        module(x)
+    x.on = 0
+    # What an operator has to see does not go by the direct way.
+    for context in (torch.autocast("cpu", torch.bfloat16), torch.enable_grad()):
+        with context, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_by_operator", lambda x: "operator")
+            assert module(x.clone().requires_grad_()) == "operator"
+    assert not calls_on_gpu
+
+
+def test_weights_that_a_module_had_are_freed(calls_on_gpu: list[Any]) -> None:
+    first, other = (
+        lt.Linear.from_quantized(lowlp.quantize(torch.randn(16, K), "int4", group_size=64)) for _ in range(2)
+    )
+    first(torch.randn(3, K).half())
+    calls_on_gpu.clear()
+    words = weakref.ref(first.packed)
+    for name in first._names:
+        setattr(first, name, getattr(other, name))
+    gc.collect()
+    assert words() is None

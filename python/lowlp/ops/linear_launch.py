@@ -45,6 +45,7 @@ from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
+from .graph_breaks import outside_of_graphs
 from .linear_kernels import (
     gpu_gating_kernel,
     gpu_kernel,
@@ -121,6 +122,7 @@ _kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights, _KeptForWeights.drop_
 _MAX_CALLS = 256
 
 
+@outside_of_graphs
 def linear_on_gpu(
     x: Any,
     qw: QuantizedTensor,
@@ -143,10 +145,12 @@ def linear_on_gpu(
     added: tuple[int, ...] = ()
     bias_kind = residual_kind = None
     if bias is not None:
-        if not is_torch_tensor(bias):
-            raise _wrong_part("bias", bias, x)
+        try:
+            bias_kind = (bias.dtype, bias.get_device(), bias.shape)
+        except AttributeError:
+            # Its type and device are looked at once for each kind.
+            raise _wrong_part("bias", bias, x) from None
         bias = bias.contiguous()
-        bias_kind = (bias.dtype, bias.get_device(), bias.shape)
         added = (bias.data_ptr(),)
     if residual is not None:
         if not is_torch_tensor(residual):
@@ -158,8 +162,8 @@ def linear_on_gpu(
         places |= residual_address
     early = is_allowed()
     aligned = places % WIDE_BYTES == 0
-    kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
-    key = (id(qw), ordinal, kind, aligned, batch_invariant, early, added_schedules())
+    options = (out_dtype, bias_kind, epilogue, residual_kind, aligned, batch_invariant, early, added_schedules())
+    key = (id(qw), ordinal, x.dtype, x.shape, stride, options)
     kept = _calls.get(key)
     if kept is not None:
         y = kept.allocate()
@@ -174,18 +178,39 @@ def linear_on_gpu(
     strides = (stride,) if residual is None else (stride, residual_stride)
     # What is made at a first call waits for the device, which a capture does not allow.
     captured = is_captured(current)
-    bound = _bind(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early, captured)
+
+    def bind(x: Any) -> _BoundCall:
+        return _bind(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early, captured)
+
+    k = qw.shape[-1]
+    if residual is not None or len(x.shape) == 2 or x.shape[-1:] != (k,):
+        bound = bind(x)
+    else:
+        # Calls made ready for some rows serve x of every rank.
+        flat = x.reshape(-1, k) if rows is x else rows
+        of_rows = (*key[:3], flat.shape, *key[4:])
+        bound_rows = _calls.get(of_rows)
+        if bound_rows is None:
+            bound_rows = bind(flat)
+            _keep(qw, of_rows, bound_rows)
+        out = x.dtype if out_dtype is None else _types()[out_dtype]
+        shape = (*x.shape[:-1], columns_of_y(qw, epilogue))
+        bound = bound_rows._replace(allocate=allocator(shape, out, x.device))
     y = bound.allocate()
     if bound.launch is not None:
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
             bound.run(rows, added, y, ordinal, current)
+    _keep(qw, key, bound)
+    return y
+
+
+def _keep(qw: QuantizedTensor, key: object, bound: _BoundCall) -> None:
     of_weights = _kept.of(qw)
     if len(of_weights.keys) >= _MAX_CALLS:
         of_weights.drop_calls()
     of_weights.keys.append(key)
     _calls[key] = bound
-    return y
 
 
 def _rows_of(tensor: Any) -> tuple[Any, int | None]:

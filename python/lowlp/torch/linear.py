@@ -9,16 +9,21 @@ import torch
 
 from lowlp.kernels.linear.spec import GATED
 from lowlp.numeric.codec import Codec
+from lowlp.ops.graph_breaks import skip_frames
 from lowlp.ops.invariance import argument_of, invariance_of
+from lowlp.ops.linear_launch import linear_on_gpu
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpValueError
 
 from . import operators
 from .host_products import EPILOGUES
-from .products import check_options, placed_for, product, product_on_gpu
+from .products import check_options, placed_for, product
 from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call, refuse_tangent
 from .stored_tensors import empty_tensors, tensors_of
+
+# `lowlp.linear`, which does so at each call, is not always asked.
+skip_frames()
 
 
 class Linear(QuantizedModule):
@@ -175,10 +180,14 @@ class Linear(QuantizedModule):
         if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
             return self._by_operator(x)
         out = "" if self.sums == "x" else self._type_of_sums(x)
+        epilogue = self.epilogue or ""
         activation, path, invariance = self._options
-        if x.is_cuda and not (activation or path):
-            return product_on_gpu(x, self._tensors(), bias, self._stored_header, self.epilogue or "", out, invariance)
-        return product(x, self._tensors(), bias, self._stored_header, self.epilogue or "", out, *self._options)
+        if x.is_cuda and not activation and not path:
+            # What `lowlp.linear` would check is right since the module was made.
+            held = self._held.of(self._buffers, x.get_device())
+            if held is not None:
+                return linear_on_gpu(x, held, bias, epilogue, None, out or None, None, invariance)
+        return product(x, self._tensors(), bias, self._stored_header, epilogue, out, activation, path, invariance)
 
     def _type_of_sums(self, x: torch.Tensor) -> str:
         return "f32" if self.sums == "f32" or (self.sums == "auto" and x.dtype == torch.bfloat16) else ""

@@ -16,7 +16,6 @@ from lowlp.ops.activations import quantize_activations
 from lowlp.ops.grouped_linear import grouped_linear
 from lowlp.ops.invariance import argument_of
 from lowlp.ops.linear import linear
-from lowlp.ops.linear_launch import linear_on_gpu
 from lowlp.ops.quantized_linear import activation_of_kernel
 from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -96,29 +95,6 @@ def product(
         return y.view(*x.shape[:-1], y.shape[-1])
     found: torch.Tensor = linear(x, qw, bias=bias, epilogue=epilogue or None, out_dtype=out_dtype or None, **options)
     return found
-
-
-def product_on_gpu(
-    x: torch.Tensor,
-    tensors: list[torch.Tensor],
-    bias: torch.Tensor | None,
-    header: str,
-    epilogue: str,
-    out_dtype: str,
-    batch_invariant: int,
-) -> torch.Tensor:
-    """`product` of CUDA tensors that are not quantised, by the shortest way: options have been checked before, and
-    nothing records a gradient. It is what a module's call costs the host beside `lowlp.linear`."""
-    if x.get_device() != tensors[0].get_device():
-        check_device(x, tensors, "x")
-    qw = weights_of(tensors, header)
-    out = out_dtype or None
-    if x.dim() == 2:
-        y: torch.Tensor = linear_on_gpu(x, qw, bias, epilogue, None, out, None, batch_invariant)
-        return y
-    rows = x.reshape(-1, x.shape[-1])
-    y = linear_on_gpu(rows, qw, bias, epilogue, None, out, None, batch_invariant)
-    return y.view(*x.shape[:-1], y.shape[-1])
 
 
 def grouped_product(

@@ -16,17 +16,17 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
 from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 
-from .stored_tensors import forget, in_stored_type, tensor_types, weights_of
+from .stored_tensors import HeldWeights, forget, in_stored_type, tensor_types, weights_of
 
 HEADER: Final = "header"
 """The name of the buffer with the header of the weights: JSON as uint8."""
-_ACTIVATION_TYPES: Final = {"f16": torch.float16, "bf16": torch.bfloat16}
-
-# Without looking names up through three modules at every call.
+# Names of this module's own: what the host does at each call counts.
+_is_compiling: Final = torch.compiler.is_compiling
 _modes: Final = torch._C._len_torch_dispatch_stack
-_tracer: Final = torch._C._get_tracing_state
-_transforms: Final = torch._C._functorch.peek_interpreter_stack
+_tracing_state: Final = torch._C._get_tracing_state
+_transform: Final = torch._C._functorch.peek_interpreter_stack
 _has_autocast: Final = torch._C._is_any_autocast_enabled
+_ACTIVATION_TYPES: Final = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 Self = TypeVar("Self", bound="QuantizedModule")
 
@@ -55,6 +55,7 @@ class QuantizedModule(torch.nn.Module):  # type: ignore[misc]
             del self._buffers[name]
         self._stored_header = header
         self._names = tuple(tensor_types(header))
+        self._held = HeldWeights(self._names, header)
         for name in self._names:
             self.register_buffer(name, tensors[name])
         self.register_buffer(HEADER, _bytes_of(header, tensors["packed"].device))
@@ -173,12 +174,12 @@ def is_plain_call(x: torch.Tensor) -> bool:
     """Whether nothing looks on that has to see an operator: no tracer, mode, transform, autocast or tangents. Asking
     costs a tenth of what PyTorch's dispatch to a function of Python does."""
     return (
-        not torch.compiler.is_compiling()
+        not _is_compiling()
         and type(x) is torch.Tensor
         and forward_ad._current_level < 0
         and not _modes()
-        and _tracer() is None
-        and _transforms() is None
+        and _tracing_state() is None
+        and _transform() is None
         and not _has_autocast()
     )
 

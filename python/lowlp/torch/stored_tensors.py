@@ -115,8 +115,12 @@ class _Kept:
         self.others: list[torch.Tensor] = []
         self.lock = threading.Lock()
 
+    def drop(self) -> None:
+        """Says to every `HeldWeights` that found them that they are gone."""
+        self.held, self.others = None, []
 
-_kept: KeptFor[_Kept] = KeptFor(_Kept)
+
+_kept: KeptFor[_Kept] = KeptFor(_Kept, _Kept.drop)
 
 
 def weights_of(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
@@ -149,7 +153,55 @@ def forget(words: torch.Tensor) -> None:
     """Drops what is kept for a tensor of words: it, or another of its tensors, has other contents now."""
     kept = _kept.of(words)
     with kept.lock:
-        kept.held, kept.others = None, []
+        kept.drop()
+
+
+class HeldWeights:
+    """The weights that a module's buffers hold, as `weights_of` finds them, for a fraction of its time where the
+    buffers are those of the call before.
+
+    names   the buffers, in the order of `tensor_types`
+    header  of the weights
+
+    It keeps neither tensors nor weights alive: a module's old buffers go when others take their place. Copies and
+    pickles of it know of no buffers yet.
+    """
+
+    def __init__(self, names: tuple[str, ...], header: str) -> None:
+        self._names, self._header = names, header
+        # What is kept for the tensor of words, its identity there, the device, and of each tensor name, identity and
+        # address.
+        self._found: tuple[_Kept, object, int, list[tuple[str, int, int]]] | None = None
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._names, self._header)
+
+    def of(self, buffers: Mapping[str, torch.Tensor], ordinal: int) -> QuantizedTensor | None:
+        """The weights, if they are on the device with this number; otherwise None. Raises as `weights_of`."""
+        if self._found is not None:
+            kept, identity, device, places = self._found
+            held = kept.held
+            # Tensors with other numbers are others only as long as what is kept keeps those.
+            if held is not None and held[0] is identity and device == ordinal:
+                for name, number, address in places:
+                    tensor = buffers[name]
+                    if id(tensor) != number or tensor.data_ptr() != address:
+                        break
+                else:
+                    return held[1]
+        return self._look_up([buffers[name] for name in self._names], ordinal)
+
+    def _look_up(self, tensors: list[torch.Tensor], ordinal: int) -> QuantizedTensor | None:
+        device = tensors[0].get_device()
+        if device != ordinal:
+            return None
+        weights = weights_of(tensors, self._header)
+        kept = _kept.of(tensors[0])
+        held = kept.held
+        if held is not None and held[1] is weights:
+            places = [(name, id(tensor), tensor.data_ptr()) for name, tensor in zip(self._names, tensors, strict=True)]
+            self._found = kept, held[0], device, places
+        return weights
 
 
 def _weights(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:

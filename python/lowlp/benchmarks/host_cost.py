@@ -1,4 +1,4 @@
-"""What calls cost the host: above all a cached call of `lowlp.linear`."""
+"""What calls cost the host: above all a cached call of `lowlp.linear`, and of a module of `lowlp.torch`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,15 @@ def host_costs(calls: Sequence[Callable[[], object]]) -> list[HostCost]:
     return [HostCost(min(found), statistics.median(found)) for found in times]
 
 
-def host_cost_us(shape: Shape, dtype: str, device: Any) -> float | str:
-    """Microseconds of the host for a cached call of `linear` with one row, the least; or why that cannot be measured.
+class CallCosts(NamedTuple):
+    """Microseconds of the host for a cached call, the least: of `linear`, and of `lowlp.torch.Linear` with a bias."""
+
+    linear: float
+    module: float
+
+
+def costs_of_calls(shape: Shape, dtype: str, device: Any) -> CallCosts | str:
+    """What both cost with one row; or why that cannot be measured.
 
     This needs all of lowlp, which compiles the kernel at the first call.
     """
@@ -57,13 +64,17 @@ def host_cost_us(shape: Shape, dtype: str, device: Any) -> float | str:
 
     try:
         from lowlp.ops.linear import linear
+        from lowlp.torch.linear import Linear
         from lowlp.weights.quantize.quantization import quantize
 
         weights = torch.randn((shape.n, shape.k), device=device)
         packed = quantize(weights, dtype, group_size=GROUP_SIZE)
         x = torch.randn((1, shape.k), device=device, dtype=torch.float16)
         linear(x, packed)
+        bias = torch.zeros(shape.n, device=device, dtype=torch.float16)
+        module = Linear.from_quantized(packed, bias, device=device)
+        module(x)
     except ImportError as error:
         return f"the compiler is not here: {first_line(str(error), 100)}"
-    (cost,) = host_costs([lambda: linear(x, packed)])
-    return cost.least
+    costs = host_costs([lambda: linear(x, packed), lambda: module(x)])
+    return CallCosts(*(cost.least for cost in costs))

@@ -11,7 +11,7 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.launch import launch
 
 from .cases import ALL_KINDS, Shape
-from .host_cost import host_cost_us
+from .host_cost import costs_of_calls
 from .ours import OurProduct
 from .peers import peer
 from .prepared import PreparedKernels
@@ -96,11 +96,11 @@ def _calibrate(prepared: PreparedKernels | None, settings: Settings, device: Any
     if settings.measure_read:
         facts.read_bytes_per_s = rounded(_read_bytes_per_s(device, stream))
     if settings.host_cost:
-        found = host_cost_us(Shape(4096, 4096), "int4", device)
+        found = costs_of_calls(Shape(4096, 4096), "int4", device)
         if isinstance(found, str):
             notes.append(f"host time of a call not measured: {found}")
         else:
-            facts.host_us = rounded(found)
+            facts.host_us, facts.module_us = rounded(found.linear), rounded(found.module)
     facts.notes = tuple(notes)
     return facts
 

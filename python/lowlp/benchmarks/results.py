@@ -81,6 +81,7 @@ class Run:
     read_bytes_per_s  what floors are computed with
     measured_read     bytes per second of a sum over 2 GiB, where that was asked for
     host_us           the host's least time for a cached call of `linear`, or None
+    module_us         the same of a module of `lowlp.torch.Linear`, with a bias
     notes             what could not be done, in words
     """
 
@@ -92,6 +93,7 @@ class Run:
     read_bytes_per_s: float
     measured_read: float | None = None
     host_us: float | None = None
+    module_us: float | None = None
     notes: list[str] = field(default_factory=list)
 
 

@@ -113,6 +113,7 @@ def calibrated_run(worker: Worker, peers: Sequence[str]) -> Run:
         read_bytes_per_s=facts.read_bytes_per_s or READ_BYTES_PER_S,
         measured_read=facts.read_bytes_per_s,
         host_us=facts.host_us,
+        module_us=facts.module_us,
         notes=[*facts.notes, *(f"{name} is not installed" for name in peers if not versions[name])],
     )
 

@@ -56,6 +56,7 @@ class Facts:
     empty_us: float | None = None
     read_bytes_per_s: float | None = None
     host_us: float | None = None
+    module_us: float | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -255,9 +255,13 @@ def _print_summary(results: Results) -> None:
     for run in results.runs:
         print(f"\n{run.gpu}, driver {run.driver}, {run.date}")
         facts = [("versions", ", ".join(f"{name} {version or 'absent'}" for name, version in run.versions.items()))]
-        for name, value, unit in (("empty kernel", run.empty_us, "us"), ("cached linear, host", run.host_us, "us")):
+        for name, value in (
+            ("empty kernel", run.empty_us),
+            ("cached linear, host", run.host_us),
+            ("cached module, host", run.module_us),
+        ):
             if value is not None:
-                facts.append((name, f"{value:.2f} {unit}"))
+                facts.append((name, f"{value:.2f} us"))
         print(output.aligned([*facts, *(("note", note) for note in run.notes)]))
     counts = report.summary(results)
     print("cells: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))

@@ -152,6 +152,7 @@ def describe(run: Run, number: int = 1, count: int = 1) -> str:
         f"floors from {run.read_bytes_per_s / 1e12:.2f} TB/s",
         "" if run.measured_read is None else f"sum over 2 GiB at {run.measured_read / 1e12:.2f} TB/s",
         "" if run.host_us is None else f"a cached call of `linear` costs the host {run.host_us:.1f} us",
+        "" if run.module_us is None else f"of a module with a bias {run.module_us:.1f} us",
         f"absent: {', '.join(absent)}" if absent else "",
         *run.notes,
     ]

@@ -341,11 +341,13 @@ def test_kernels_start_early_but_for_their_first_call_and_where_that_is_off(
     for _ in range(3):
         lowlp.linear(x, weights)
     assert len(fake_driver.named("cuModuleLoadDataEx")) == 1
+    # Of another rank it is no first call: as many rows were launched before.
+    lowlp.linear(tensor(torch, 1, *x.shape), weights)
     with lowlp.no_dependent_launch():
         for _ in range(2):
             lowlp.linear(x, weights)
     lowlp.linear(x, weights)
-    assert ["early" in launch for launch in fake_driver.launches] == [False, True, True, False, False, True]
+    assert ["early" in launch for launch in fake_driver.launches] == [False, True, True, True, False, False, True]
     assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
 
 

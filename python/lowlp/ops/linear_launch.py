@@ -12,6 +12,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -182,7 +183,8 @@ def linear_on_gpu(
     def bind(x: Any) -> _BoundCall:
         return _bind(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early, captured)
 
-    k = qw.shape[-1]
+    k, is_first = qw.shape[-1], True
+    made: dict[object, _BoundCall] = {}
     if residual is not None or len(x.shape) == 2 or x.shape[-1:] != (k,):
         bound = bind(x)
     else:
@@ -190,27 +192,28 @@ def linear_on_gpu(
         flat = x.reshape(-1, k) if rows is x else rows
         of_rows = (*key[:3], flat.shape, *key[4:])
         bound_rows = _calls.get(of_rows)
+        is_first = bound_rows is None
         if bound_rows is None:
-            bound_rows = bind(flat)
-            _keep(qw, of_rows, bound_rows)
+            bound_rows = made[of_rows] = bind(flat)
         out = x.dtype if out_dtype is None else _types()[out_dtype]
         shape = (*x.shape[:-1], columns_of_y(qw, epilogue))
         bound = bound_rows._replace(allocate=allocator(shape, out, x.device))
     y = bound.allocate()
     if bound.launch is not None:
         # What is in front on the stream may have written the packed weights.
-        with no_dependent_launch():
+        with no_dependent_launch() if is_first else nullcontext():
             bound.run(rows, added, y, ordinal, current)
-    _keep(qw, key, bound)
+    made[key] = bound
+    _keep(qw, made)
     return y
 
 
-def _keep(qw: QuantizedTensor, key: object, bound: _BoundCall) -> None:
+def _keep(qw: QuantizedTensor, made: dict[object, _BoundCall]) -> None:
     of_weights = _kept.of(qw)
     if len(of_weights.keys) >= _MAX_CALLS:
         of_weights.drop_calls()
-    of_weights.keys.append(key)
-    _calls[key] = bound
+    of_weights.keys.extend(made)
+    _calls.update(made)
 
 
 def _rows_of(tensor: Any) -> tuple[Any, int | None]:

@@ -194,12 +194,32 @@ def test_the_path_of_halves_dequantises() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "rows", "name"),
-    [(4, None, "s8"), (4, 256, "s8"), (4, 64, "planes"), (2, None, "planes"), (1, 1, "planes")],
+    ("bits", "n", "k", "rows", "name"),
+    [
+        (4, 8192, 8192, None, "s8"),
+        (2, 8192, 8192, None, "planes"),
+        (1, 4096, 4096, 1, "planes"),
+        # One pair of widths and as many rows, by the shape alone.
+        (4, 4096, 4096, 256, "planes"),
+        (4, 57344, 8192, 256, "s8"),
+    ],
 )
-def test_a_path_comes_with_its_reason(bits: int, rows: int | None, name: str) -> None:
-    path = choose_path(lowlp.Codec(lowlp.dtype(f"int{bits}"), "channel"), 4096, "int8", 2, "sm_90a", rows=rows)
+def test_a_path_comes_with_its_reason(bits: int, n: int, k: int, rows: int | None, name: str) -> None:
+    path = choose_path(lowlp.Codec(lowlp.dtype(f"int{bits}"), "channel"), n, k, "int8", 2, "sm_90a", rows=rows)
     assert path.name == name and "times as fast as bytes" in path.reason
+    assert re.search(rf"planes \d+\.\d us, bytes \d+\.\d us \({n}x{k}, {rows or 4096} rows\)", path.reason)
+
+
+def test_rates_decide_where_nothing_was_measured() -> None:
+    codec = lowlp.Codec(lowlp.dtype("int4"), "channel")
+    assert "more than 16" not in choose_path(codec, 64, 64, "int8", 4, "sm_90a").reason
+    assert choose_path(codec, 64, 64, "int8", 8, "sm_90a").reason.endswith("products of planes were measured")
+    assert choose_path(codec, 512, 512, "int8", 1, "sm_80") == (
+        "planes",
+        "4 x 1 planes would be 2.00 times as fast as bytes: by rates of sm_80",
+    )
+    grouped = choose_path(lowlp.Codec(lowlp.dtype("int1"), 128), 8192, 8192, "int8", 1, "sm_90a", rows=256)
+    assert grouped == ("s8", "no planes: groups of 128 have fewer than 1024 weights")
 
 
 def test_compiled_kernels_are_of_bytes() -> None:

@@ -122,7 +122,7 @@ def check_compiled_path(spec: LinearSpec, x_bits: int, arch: str, wanted: str | 
         )
     if wanted in ("f16", "planes"):
         raise LowlpValueError(f"path: kernels for {spec.activation} are 's8' and 'fp8', got {wanted!r}")
-    found = choose_path(spec.codec, spec.k, spec.activation, x_bits, arch, wanted)
+    found = choose_path(spec.codec, spec.n, spec.k, spec.activation, x_bits, arch, wanted)
     if found.name == "planes":
         return Path("s8", f"{found.reason}, but kernels are compiled ahead for bytes alone; linear takes planes")
     return found

@@ -61,8 +61,9 @@ class QuantizedX:
 
     def path(self, qw: QuantizedTensor, arch: str, wanted: str | None) -> Path:
         """By which products these weights are multiplied."""
-        k, rows = qw.shape[-1], math.prod(self.codes.shape[:-1])
-        return choose_path(qw.codec, k, self.activation, self.bits, arch, wanted, qw.family, rows)
+        n, k = qw.shape[-2:]
+        rows = math.prod(self.codes.shape[:-1])
+        return choose_path(qw.codec, n, k, self.activation, self.bits, arch, wanted, qw.family, rows)
 
     def spec(self, qw: QuantizedTensor, out: str, bias: str, aligned: bool, epilogue: str, residual: str) -> LinearSpec:
         """Of the kernel for these weights."""

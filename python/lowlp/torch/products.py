@@ -55,7 +55,8 @@ def placed_for(qw: QuantizedTensor, activation: str | None, path: str | None, de
         return qw
     kind, bits, _ = activation_of_kernel(activation)
     arch = device_of(device.index or 0).arch if device.type == "cuda" else DEFAULT_ARCH
-    chosen = choose_path(qw.codec, qw.shape[-1], kind, bits, arch, path).name
+    n, k = qw.shape[-2:]
+    chosen = choose_path(qw.codec, n, k, kind, bits, arch, path).name
     return qw.pack_for(FAMILIES_OF_PATHS[chosen]) if chosen in FAMILIES_OF_PATHS else qw
 
 

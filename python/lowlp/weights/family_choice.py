@@ -1,12 +1,14 @@
-"""For which products weights are packed: bits or bytes, by the rates that were measured of both.
+"""For which products weights are packed: bits or bytes.
 
-Words are of one family, so what is best for some numbers of rows serves all others too (`family_for_rows`).
+Words are of one family, so what is best for some numbers of rows serves all others too (`family_for_rows`). What both
+take is known to the planner of kernels; the rates here are a part of what it says, and all where it says nothing.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from importlib import import_module
+from typing import Any, Final, NamedTuple
 
 from lowlp.activations.kinds import activation_kind
 from lowlp.numeric.codec import Codec
@@ -35,14 +37,16 @@ ONE_ROW: Final = PartsOfBytes(0.69, 0.0132)
 """The same with a single row (docs/adr/0085)."""
 BY_WARPS: Final = PartsOfBytes(0.0, 0.125)
 """By `mma.sync`: rates of the instructions alone, 7600 and 950 x 10^12 operations a second."""
-LEAST_GAIN: Final = 1.05
+LEAST_GAIN: Final = 1.02
 """So much faster than bytes planes must be: about equal, bytes take scales of groups and any number of bits."""
+_PLANNER: Final = "lowlp.kernels.linear.planner"
+"""Which knows schedules and so stands above the weights: it is looked up when rows are given, and not imported here."""
 _MOST_BITS: Final = 8
 _PLANE_SCALES: Final = ("f16", "bf16", "f32")
 
 
 def gain_of_planes(p: int, q: int, has_warpgroups: bool = True, rows: int | None = None) -> float:
-    """How many times as fast as products of bytes are those of planes of p bits by q.
+    """How many times as fast as products of bytes are those of planes of p bits by q, whatever the shape is.
 
     rows  of x; None: many
     """
@@ -66,11 +70,11 @@ def obstacle_of_planes(codec: Codec, k: int) -> str:
     return ""
 
 
-def family_for_rows(codec: Codec, k: int, activation: object, rows: object) -> str:
+def family_for_rows(codec: Codec, n: int, k: int, activation: object, rows: object) -> str:
     """The family in which weights are packed that are multiplied by so many rows of quantised x, on a GPU that has
     `wgmma`: 'b1' where planes gain more than they lose, by the geometric mean over both ends, else that of bytes.
 
-    k           weights of a row
+    n, k        of the matrix, or of each of some
     activation  the type of x: 'int4', 'bipolar1', 'f8e4m3' and the like
     rows        of x, or the fewest and the most of them
 
@@ -85,8 +89,9 @@ def family_for_rows(codec: Codec, k: int, activation: object, rows: object) -> s
         )
     if family != "s8" or obstacle_of_planes(codec, k):
         return family
+    planner: Any = import_module(_PLANNER)
     bits = activation_kind(activation).dtype.bits
-    gains = [gain_of_planes(codec.bits, bits, rows=end) for end in ends]
+    gains = [planner.planned_gain(codec, n, k, bits, end).times for end in ends]
     return "b1" if math.sqrt(gains[0] * gains[1]) >= LEAST_GAIN else family
 
 

@@ -360,7 +360,8 @@ class QuantizedTensor(HeldWeights):
 
         Raises as `QuantizedTensor` for `activation`, and `LowlpTypeError` and `LowlpValueError` for `rows`.
         """
-        wanted = activation if rows is None else family_for_rows(self.codec, self.shape[-1], activation, rows)
+        n, k = self.shape[-2:]
+        wanted = activation if rows is None else family_for_rows(self.codec, n, k, activation, rows)
         family = family_for(self._form.code, family_named(wanted))
         if family == self.family:
             return self

@@ -8,6 +8,7 @@ from lowlp.benchmarks.report import markdown
 from lowlp.benchmarks.results import Results
 
 from .cases import KINDS, OURS
+from .choices import choices_table
 from .chosen import chosen_path
 from .targets import OVER_HALVES, TARGETS, Cell, cells, is_well_chosen, mean, over_halves
 
@@ -104,6 +105,8 @@ def text_of(results: Results) -> str:
     empty = "" if run.empty_us is None else f", empty kernel {_us(run.empty_us)} us"
     parts = [f"{run.gpu}, driver {run.driver}, {run.date}{empty}"]
     parts += [f"microseconds\n{times_table(results)}", f"geometric means over shapes\n{required_table(results)}"]
+    if choices := choices_table(results):
+        parts.append(f"cells whose path takes more than 5 % longer than another\n{choices}")
     for title, lines in (
         ("W2A2", halves_lines(results)),
         ("another path is more than 5 % faster", badly_chosen(results)),

@@ -23,7 +23,7 @@ Rival = tuple[str, str]
 
 _OPS_PER_S: Final = {"planes": 15.0e15, "s8": 1.84e15, "fp8": 1.70e15, "f16": 0.84e15}
 """Sustained rates of the instructions with random operands, measured; of planes for one of each side."""
-_MOST_OVER_OTHER_PATHS: Final = 1.05
+MOST_OVER_OTHER_PATHS: Final = 1.05
 OVER_HALVES: Final = 3.0
 """As many times as fast as torch in f16 W2A2 must be with many rows."""
 _MANY_ROWS: Final = 1024
@@ -154,7 +154,7 @@ def mean(numbers: Iterable[float]) -> float | None:
 
 def is_well_chosen(cell: Cell, chosen: str) -> bool:
     """Whether the path that is chosen takes at most 1.05 times the fastest one's time."""
-    return chosen not in cell.times or cell.times[chosen] <= _MOST_OVER_OTHER_PATHS * min(cell.times.values())
+    return chosen not in cell.times or cell.times[chosen] <= MOST_OVER_OTHER_PATHS * min(cell.times.values())
 
 
 def over_halves(results: Results, cell: Cell) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lowlp.benchmarks.activations import report
+from lowlp.benchmarks.activations.choices import choices_table
 from lowlp.benchmarks.activations.plots import effective_tops
 
 from .measured import Linker, Measured, describe_all, tops_path
@@ -19,6 +20,11 @@ _DETAILS = """\
 Microseconds by each path of ours, bold the one that `linear` takes, and the rival's. Sums of integers with a scale a
 row are equal to the exact ones, to the bit after scales; others are within 2e-3, of 8-bit floats 5e-3. `_int_mm`
 returns int32 and takes no scales; up to 16 rows are padded for it to 32."""
+
+_COUNTS: Final = """\
+Cells whose path takes more than 5 % longer than another one, by how the weights are packed: held against planes and
+bytes, whose sums are exact, and against f16 too, which rounds x times its scale and is taken where it is asked for.
+Times of f16 are without the launch that makes halves of codes."""
 
 
 def summary(measured: Measured, links: Linker) -> Iterator[str]:
@@ -42,6 +48,9 @@ def details(measured: Measured, links: Linker) -> Iterator[str]:
         yield describe_all(one.runs)
         yield links.link("results", path)
         yield report.times_table(one)
+        if counts := choices_table(one):
+            yield _COUNTS
+            yield counts
         if lines := report.badly_chosen(one):
             yield "Cells where another path is more than 5 % faster than the one that is taken:"
             yield "\n".join(f"- {line}" for line in lines)

@@ -155,6 +155,25 @@ def reason_for(
     return f"as near {near}" + _scaled(spec, entry, rows, us, device)
 
 
+def expected_us(
+    spec: LinearSpec,
+    m: int,
+    device: Device = H200,
+    gpu: str = "",
+    among: tuple[MeasuredSchedules, ...] | None = None,
+) -> float | None:
+    """Microseconds of m rows of x with the schedule that `schedule_for` takes without `batch_invariant`: measured, else
+    by estimate; None where it is a schedule by rule."""
+    among = measured_schedules() if among is None else among
+    rows = rows_of(m)
+    found, entry = _chosen(spec, rows, device, gpu, among), _measured(spec, class_of(rows), device, gpu, among)
+    if found is None:
+        return None
+    if m == rows and entry and entry.us and _is_of(entry, spec, rows, device, gpu):
+        return entry.us
+    return estimated_us(spec, for_rows(spec, found, m, device), m, device)
+
+
 def _as_measured(entry: Entry) -> str:
     return f"measured on {entry.gpu} for this shape, M <= {entry.m}" + (f": {entry.us:.1f} us" if entry.us else "")
 

@@ -5,8 +5,9 @@
     fp8     weights decoded to f8e4m3, one product
     f16     x as halves, times weights as for x that was never quantised
 
-Where weights were not packed yet the fastest by the rates of the target is chosen, of those that are exact; weights
-that are packed have it in their words, and keep it where it is possible.
+Where weights were not packed yet the fastest by the planner is chosen, of those that are exact; weights that are packed
+have it in their words, and keep it where it is possible. 'f16' is taken where it is asked for: x times its scale is
+rounded to halves before it is multiplied, where sums of integers are promised to be exact.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from lowlp.compiler.targets import target
 from lowlp.errors import LowlpValueError
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import DType
-from lowlp.weights.family_choice import LEAST_GAIN, gain_of_planes, obstacle_of_planes
+from lowlp.weights.family_choice import LEAST_GAIN, obstacle_of_planes
 
 from .activations import FLOATS, INTEGERS, check_bytes
+from .planner import planned_gain
 
 PATHS: Final = ("planes", "s8", "fp8", "f16")
 FAMILIES_OF_PATHS: Final = {"planes": "b1", "s8": "s8", "fp8": "e4m3"}
@@ -65,10 +67,6 @@ def obstacle(path: str, codec: Codec, k: int, activation: str) -> str:
     return ""
 
 
-def _gain_of_planes(p: int, q: int, arch: str, rows: int | None) -> float:
-    return gain_of_planes(p, q, bool(target(arch).instructions["wgmma.mma_async"]), rows)
-
-
 def _check_floats(activation: str, arch: str) -> None:
     if not target(arch).instructions[_OF_FLOATS]:
         raise LowlpValueError(
@@ -78,6 +76,7 @@ def _check_floats(activation: str, arch: str) -> None:
 
 def choose_path(
     codec: Codec,
+    n: int,
     k: int,
     activation: str,
     x_bits: int,
@@ -86,7 +85,7 @@ def choose_path(
     family: str = "",
     rows: int | None = None,
 ) -> Path:
-    """The path for weights of a codec with rows of `k`.
+    """The path for weights of a codec, [n, k].
 
     activation  as elements of x are stored: 'int8', 'uint8', 'f8e4m3' or 'f8e5m2'
     x_bits      of the codes of x
@@ -113,14 +112,13 @@ def choose_path(
         raise LowlpValueError(f"qw: {why}")
     if family == "s8":
         return Path("s8", "the weights are packed for bytes")
-    gain = _gain_of_planes(codec.bits, x_bits, arch, rows)
-    of_planes = f"{codec.bits} x {x_bits} planes would be {gain:.2f} times as fast as bytes"
     is_grouped = isinstance(codec.group, int) and codec.group < min(k, _LEAST_GROUP)
     why = f"groups of {codec.group} have fewer than {_LEAST_GROUP} weights" if is_grouped else ""
-    why = why or obstacle("planes", codec, k, activation)
-    if gain < LEAST_GAIN:
-        return Path("s8", of_planes)
-    return Path("s8", f"{of_planes}, but {why}") if why else Path("planes", of_planes)
+    if why := why or obstacle("planes", codec, k, activation):
+        return Path("s8", f"no planes: {why}")
+    gain = planned_gain(codec, n, k, x_bits, rows, arch)
+    of_planes = f"{codec.bits} x {x_bits} planes would be {gain.times:.2f} times as fast as bytes: {gain.reason}"
+    return Path("planes" if gain.times >= LEAST_GAIN else "s8", of_planes)
 
 
 def bits_of(code: object) -> int:

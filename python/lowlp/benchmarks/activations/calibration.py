@@ -51,8 +51,8 @@ class Sample(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How choices did: those that took more than `MOST_OVER_OTHER_PATHS` times what the fastest path took, of how many; the worst of them,
-    and the geometric mean over all."""
+    """How choices did: of how many those that took more than `MOST_OVER_OTHER_PATHS` times what the fastest path took,
+    the worst ratio, and the geometric mean."""
 
     bad: int
     of: int

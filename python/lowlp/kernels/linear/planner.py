@@ -3,7 +3,7 @@
 Each is what was measured of its schedule for this very problem, else what was scaled from near ones, else its estimate:
 these know N, K, the rows of x and the widths. Estimates rank schedules of one kind; so that two kinds can be compared,
 each is corrected by a factor and a constant for a class of rows, fitted to what an H200 took. Of their ratio and that
-of rates, which know the widths alone, a weighted geometric mean is taken: their errors have little to do with each other
+of rates, which know the widths alone, a weighted geometric mean is taken: their errors have little in common
 (docs/adr/0092).
 """
 

@@ -295,6 +295,16 @@ def test_a_direct_call_has_the_weights_of_now(change: str, calls_on_gpu: list[An
     assert calls_on_gpu[-1][1] is calls_on_gpu[-2][1] is not calls_on_gpu[-3][1]
 
 
+def test_modules_that_share_words_have_their_own_scales(calls_on_gpu: list[Any]) -> None:
+    first = lt.Linear.from_quantized(lowlp.quantize(torch.randn(16, K), "int4", group_size=64))
+    buffers = {**first._buffers, "scales": first.scales * 2}
+    other = lt.Linear.of_tensors(buffers, first._stored_header, torch.float16)
+    x = torch.randn(3, K).half()
+    y = first(x)
+    for _ in range(3):
+        assert torch.equal(other(x), 2 * y) and torch.equal(first(x), y)
+
+
 def test_what_a_direct_call_hands_over(calls_on_gpu: list[Any]) -> None:
     """Also what decides the kernel, and the checks of every call."""
     qw = lowlp.quantize(torch.randn(16, K), "int4", group_size=64)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from linear_matrix import TYPES, Config
 from test_linear_fitting import MUCH_BYTES, SPARE_BYTES, laid_out
 
+import lowlp
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
@@ -19,7 +21,7 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.streaming import can_stream
+from lowlp.kernels.linear.streaming import can_stream, units_side_by_side
 
 
 @pytest.mark.parametrize(
@@ -68,3 +70,41 @@ def test_rows_are_kept_where_that_takes_least() -> None:
     assert not can_stream(LinearSpec(4096, 65536, "int4 g128 f16"), replace(schedule, kept_rows=8))
     with pytest.raises(LowlpValueError, match="kept_rows: must be one of 0, 1, 2, 4, 8, got 3"):
         Schedule(kept_rows=3)
+
+
+@pytest.mark.parametrize("m", [1, 11])
+@pytest.mark.parametrize(("activation", "units", "slices"), [("int8", 1, 4), ("f8e4m3", 2, 1), ("uint8", 2, 2)])
+def test_units_side_by_side_and_stages_of_one_row_have_the_same_bits(
+    activation: str, units: int, slices: int, m: int
+) -> None:
+    n, k, rng = 48, 640, np.random.default_rng(m)
+    qw = lowlp.quantize(rng.normal(size=(n, k)), "int4", group_size=None, activation=activation)
+    spec = spec_for(qw, activation, "f16", aligned=True, x_scale="token")
+    # Small integers, whose sums are exact in any order.
+    x = rng.integers(0 if activation == "uint8" else -8, 9, (m, k))
+    kind = {"int8": np.int8, "uint8": np.uint8, "f8e4m3": ml_dtypes.float8_e4m3fn}[activation]
+    given = {"x": x.astype(kind).view(np.int8), "x_scales": np.ones(m, np.float32), "x_sums": x.sum(1, dtype=np.int32)}
+    schedule = Schedule(8 if m == 1 else 16, row_tiles=1, slices=slices, units=units, stages=2)
+    narrow = replace(schedule, units=1, slices=1)
+    assert [units_side_by_side(spec, each) for each in (schedule, narrow)] == [2, 1]
+    results = []
+    for each in (schedule, narrow, *([replace(schedule, staged_rows=1)] if m == 1 else [])):
+        assert can_stream(spec, each)
+        kernel, product = compile_cpu(linear_kernel(spec, each)), product_of(spec, each)
+        y: Any = np.full((m, n), np.nan, np.float16)
+        numbers = product.launch_numbers(m, k, None, multiprocessors=2)
+        of_x = {name: array for name, array in given.items() if product.operand(name)}
+        kernel(**product.by_name({**of_x, "y": y, **numbers}), **host_operands(qw, activation))
+        results.append(y.tobytes())
+    assert len(set(results)) == 1 and np.isfinite(np.frombuffer(results[0], np.float16)).all()
+
+
+def test_bytes_of_one_row_come_alone() -> None:
+    spec = LinearSpec(4096, 4096, "int4 channel f16", activation="int8", aligned=True)
+    assert [schedule_for(spec, m).staged_rows for m in (1, 2, 16)] == [1, 0, 0]
+    assert schedule_for(LinearSpec(4096, 28672, "int4 g128 f16", aligned=True), 1).staged_rows == 0
+    alone, schedule = schedule_for(spec, 1), schedule_for(spec, 2)
+    assert replace(alone, stages=schedule.stages, staged_rows=0) == schedule
+    assert not can_stream(spec, replace(alone, columns=16))
+    with pytest.raises(LowlpValueError, match="staged_rows: must be one of 0, 1, got 2"):
+        Schedule(staged_rows=2)

@@ -348,7 +348,15 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         lowlp.compile_linear(n=256, k=512, weight="int4")
 
 
-def test_the_shipped_file_names_its_gpu() -> None:
-    (shipped,) = measured.measured_schedules()
-    plain = [one for one in shipped.entries if not one.kind.startswith("books ")]
-    assert {one.gpu for one in shipped.entries} == {H200} and len(plain) == 499
+def test_shipped_files_name_their_gpus_and_the_largest_goes_first() -> None:
+    of_h200, of_h100 = measured.measured_schedules()
+    plain = [one for one in of_h200.entries if not one.kind.startswith("books ")]
+    assert {one.gpu for one in of_h200.entries} == {H200} and len(plain) == 499
+    assert {one.gpu for one in of_h100.entries} == {H100} and len(of_h100.entries) == 216
+
+
+def test_each_gpu_takes_what_was_measured_on_it() -> None:
+    shipped = measured.measured_schedules()
+    for gpu, first in ((H200, H200), (H100, H100), ("", H200)):
+        near = measured.nearest(shipped, "int4 g128 f16", 8192, 8192, 16, "sm_90a", gpu)
+        assert near[0].gpu == first and {one.gpu for one in near} == {H100, H200}

@@ -14,7 +14,7 @@ from lowlp.benchmarks.cases import Shape
 from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.kernels.linear.planner import CORRECTIONS, Correction, Corrections, Times, class_of_rows
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "2026-11-22-h200.activations-1.json"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "2026-11-22-h200.activations-5.json"
 
 
 @pytest.fixture(scope="module")

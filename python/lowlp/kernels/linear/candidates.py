@@ -75,14 +75,21 @@ def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200
 
 
 def _keeping(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> Schedule:
-    """The schedule with blocks that keep m rows of x, where that takes less time. The order of sums is the same."""
+    """The schedule with blocks that keep m rows of x, where that takes less time; or of bytes, with stages that have
+    the one row of x (docs/adr/0094). The order of sums is the same."""
     rows = next((rows for rows in KEPT_ROWS if rows and m <= rows), 0)
-    keeping = dataclasses.replace(schedule, kept_rows=rows)
-    if not rows or not schedule.stages or keeping_us(spec, keeping) >= 0:
+    if not rows or not schedule.stages:
         return schedule
-    kept = fitted(spec, keeping, device)
-    is_alike = kept.blocks_per_sm == schedule.blocks_per_sm
-    return kept if is_alike and can_stream(spec, kept) and fits(spec, kept, device) else schedule
+    keeping = dataclasses.replace(schedule, kept_rows=rows)
+    drafts = [keeping] if keeping_us(spec, keeping) < 0 else []
+    if m == 1 and spec.is_of_bytes:
+        drafts.append(dataclasses.replace(schedule, staged_rows=1))
+    for draft in drafts:
+        found = fitted(spec, draft, device)
+        is_alike = found.blocks_per_sm == schedule.blocks_per_sm
+        if is_alike and can_stream(spec, found) and fits(spec, found, device):
+            return found
+    return schedule
 
 
 def _columns(m: int, columns: int, column_tiles: int, cluster: int) -> int:

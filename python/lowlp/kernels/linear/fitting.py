@@ -78,7 +78,9 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if not schedule.warpgroups:
         groups, steps = max(1, schedule.step_k // spec.group_size), schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
-    x = 0 if rows_kept(spec, schedule) else schedule.columns_of_block * schedule.stage_k * spec.x_bytes
+    x = (schedule.staged_rows or schedule.columns_of_block) * schedule.stage_k * spec.x_bytes
+    if rows_kept(spec, schedule):
+        x = 0
     # Scales of whole rows come at the end of a tile.
     scale = "" if schedule.scales_on == "rows" else spec.scale
     kinds = [kind for kind in (scale, spec.corrector) if kind]

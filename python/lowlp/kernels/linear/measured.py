@@ -2,7 +2,7 @@
 
 Three kinds of files are in use, in this order: those that `use_tuned` added, the last one first; those that the
 environment variable LOWLP_TUNED names, files or folders with ':' between them, as in PATH, each read once; and those
-that are shipped (`tuned/*.json`).
+that are shipped (`tuned/*.json`, one for each GPU).
 
 Of what they have for a kind of weights, a class of M and an architecture, entries of the GPU in use go before those of
 other GPUs, near shapes before far ones, and where two are equally near the order of files decides. So a file of one's
@@ -156,7 +156,8 @@ def nearest(
 
 @functools.cache
 def _shipped() -> tuple[MeasuredSchedules, ...]:
-    return _files_at(SHIPPED)
+    """The file with the most entries first, which decides where no GPU is known."""
+    return tuple(sorted(_files_at(SHIPPED), key=lambda file: len(file.entries), reverse=True))
 
 
 @functools.lru_cache(maxsize=8)

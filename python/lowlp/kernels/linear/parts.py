@@ -153,14 +153,18 @@ class Views(NamedTuple):
     super_offsets: Any = None
 
 
-def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 0, by_bytes: bool = False) -> Views:
+def streamed_views(
+    spec: LinearSpec, operands: Arguments, groups_at_once: int = 0, by_bytes: bool = False, x_units: int = 1
+) -> Views:
     """The views of a kernel with stages.
 
     groups_at_once  so many groups each are a dimension of their own of scales and correctors; 0: none
     by_bytes        bytes that are filled by fields of groups are, of packed scales and correctors
+    x_units         units of x that are one of its view
     """
-    x_shape = [spec.k // spec.unit_k, operands.m, spec.unit_k]
-    x_view = ll.view_global(operands.x, shape=x_shape, strides=[spec.unit_k, operands.x_stride, 1])
+    x_unit = spec.unit_k * x_units
+    x_shape = [spec.k // x_unit, operands.m, x_unit]
+    x_view = ll.view_global(operands.x, shape=x_shape, strides=[x_unit, operands.x_stride, 1])
     w_view = packed_view(spec, operands.weights)
 
     def per_group(array: ll.Pointer, kind: str) -> Any:

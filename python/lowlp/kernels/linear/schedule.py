@@ -43,6 +43,7 @@ _CHOICES: Final[dict[str, tuple[object, ...]]] = {
     "column_tiles": (1, 2, 4),
     "cluster": (1, 2, 4, 8),
     "kept_rows": KEPT_ROWS,
+    "staged_rows": (0, 1),
     "aligned_shares": (False, True),
     "multicast": (1, 2),
     "splits": SPLITS,
@@ -75,6 +76,7 @@ class Schedule:
     parts_type     of accumulators of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes,
                    which rounds them, infinite beyond its range; for results of f16 without tables and second scale
     kept_rows      0: x comes in stages; 1, 2, 4 or 8: a block keeps so many rows of x, and m is no more
+    staged_rows    of x that come in a stage: 0, as many as `columns`, or 1, which all columns get; then m is 1
 
     With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
     are of 64 rows and of a warpgroup, and the following count:
@@ -119,6 +121,7 @@ class Schedule:
     column_tiles: int = 1
     cluster: int = 1
     kept_rows: int = 0
+    staged_rows: int = 0
     aligned_shares: bool = False
     multicast: int = 1
     splits: int = 1

@@ -88,12 +88,20 @@ def row_parts(spec: LinearSpec, schedule: Schedule) -> int:
     return next((parts for parts in divisors if accumulators + accumulators // parts <= _MOST_ACCUMULATORS), units)
 
 
+def units_side_by_side(spec: LinearSpec, schedule: Schedule) -> int:
+    """How many units of x are one row of what a copy brings: of bytes two where there are, so that rows have 128 bytes.
+    Rows of 64, of which those beyond m are read too, keep few lines of the L2 cache busy (docs/adr/0094)."""
+    are_even = schedule.units % 2 == 0 or (schedule.units == 1 and schedule.slices % 2 == 0)
+    is_whole = spec.k % (2 * UNIT_K) == 0 and not has_small_groups(spec)
+    return 2 if spec.is_of_bytes and is_whole and are_even else 1
+
+
 class _Layouts:
     """How the threads of a block hold what one part of a step needs, of one product; warps in the order [slices, warps
     along N]. A slice takes all of its units at once, or a granule of one where groups are no whole units.
 
     weights      [rows, K that is taken at once]
-    x_units      [units of it, columns, 64 or granule], and
+    x_units      [units of it, columns, 64 or granule], or with units side by side half as many of 128, and
     x            the same registers as [columns, K that is taken at once]; all warps of a slice hold the same
     accumulators         [slices x rows, columns]
     sliced_accumulators  the same as [slices, rows, columns], and
@@ -117,8 +125,12 @@ class _Layouts:
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
         in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * a_fragment(spec)
         self.weights = column_spatial(warps, slices) * in_warp
-        in_warp = local(units, column_tiles, steps) * _X_FRAGMENTS_OF_UNITS[spec.x_bytes]
-        self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
+        beside = units_side_by_side(spec, schedule)
+        # Of a slice's own units, else of those of neighbouring slices.
+        own = math.gcd(units, beside)
+        in_warp = local(units // own, 1, own) * local(1, column_tiles, steps) * _X_FRAGMENTS_OF_UNITS[spec.x_bytes]
+        of_slices = spatial(slices * own // beside, 1, beside // own)
+        self.x_units = of_slices * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
         in_warp = local(1, units) * local(column_tiles, steps) * x_fragment(spec)
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
         accumulators = local(row_tiles, column_tiles) * ACCUMULATOR_FRAGMENT
@@ -183,6 +195,7 @@ class _Plan:
     has_small_scales  they are divided by `E4M3_UNSCALE`
     unscale        what accumulators are multiplied by at the end
     units_one_by_one  that a slice takes granules of in a step; 1 where it takes its units at once
+    x_units        side by side in x
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -196,7 +209,7 @@ class _Plan:
         # What is added to scaled products must be of their size.
         self.has_small_scales = spec.scale == "e4m3" and not spec.offsets and not spec.adds_integers
         self.unscale = (E4M3_UNSCALE if self.has_small_scales else 1.0) / kept_factor(spec)
-        self.units_one_by_one = 1
+        self.units_one_by_one, self.x_units = 1, units_side_by_side(spec, schedule)
         if has_small_groups(spec):
             self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec), spec.step_k)
             self.units_one_by_one = schedule.units
@@ -218,7 +231,8 @@ class _Block:
         (self.block,) = ll.block_indices()
         is_in_slices = has_small_groups(spec) and not spec.k % UNIT_K
         by_bytes = not has_small_groups(spec)
-        self.views = streamed_views(spec, operands, len(plan.segments) if is_in_slices else 0, by_bytes)
+        groups_at_once = len(plan.segments) if is_in_slices else 0
+        self.views = streamed_views(spec, operands, groups_at_once, by_bytes, plan.x_units)
         self.residual_view = None
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
@@ -334,7 +348,13 @@ class _Block:
             x_units = self.kept.tile(first, first_step * self.plan.spec.step_k, layouts.x_units)
             return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
         k = first_step * self.plan.spec.step_k
-        x_units = ll.load_global(self.views.x, offsets=[first, column, k], layout=layouts.x_units)
+        offsets, held = [first, column, k], layouts.x_units
+        if self.plan.schedule.staged_rows:
+            # All columns of y^T get the one row; those beyond it are not stored.
+            one = ll.load_global(self.views.x, offsets=offsets, layout=held.reduce([1], keep_dims=True))
+            x_units = ll.broadcast_to(one, held)
+        else:
+            x_units = ll.load_global(self.views.x, offsets=offsets, layout=held)
         return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
 
     @ll.inline
@@ -344,6 +364,9 @@ class _Block:
         unit = stage * (schedule.stage_k // UNIT_K) + step * (schedule.step_k // UNIT_K)
         units = [unit + number if number else unit for number in range(plan.units_one_by_one)]
         k_of_units = [each * UNIT_K for each in units]
+        if plan.x_units > 1:
+            x_unit = plan.x_units * UNIT_K
+            units = [stage * (schedule.stage_k // x_unit) + step * (schedule.step_k // x_unit)]
         rows = []
         for part, product in itertools.product(range(plan.parts), range(spec.products)):
             first_row = row + part * plan.rows_of_part
@@ -363,6 +386,7 @@ class _Block:
     def with_segment(self, acc, segment, units, k_of_units, group, rows, column, supers, loaded):  # type: ignore[no-untyped-def]
         """The results of all parts and products with what a segment of each slice adds to it.
 
+        units   of x, of the first slice
         rows    of packed weights, and of scales, at which each part of each product begins
         supers  `supers_of` these
         loaded  as for `of_rows`
@@ -537,6 +561,7 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == schedule.multicast == 1
         and (not rows_kept(spec, schedule) or (can_keep(spec, schedule) and not spec.experts))
+        and (not schedule.staged_rows or (schedule.columns == 8 and not rows_kept(spec, schedule) and not spec.experts))
     )
 
 

@@ -77,7 +77,7 @@ def test_rows_are_kept_where_that_takes_least() -> None:
 def test_units_side_by_side_and_stages_of_one_row_have_the_same_bits(
     activation: str, units: int, slices: int, m: int
 ) -> None:
-    n, k, rng = 48, 640, np.random.default_rng(m)
+    n, k, rng = 48, 768, np.random.default_rng(m)
     qw = lowlp.quantize(rng.normal(size=(n, k)), "int4", group_size=None, activation=activation)
     spec = spec_for(qw, activation, "f16", aligned=True, x_scale="token")
     # Small integers, whose sums are exact in any order.
@@ -100,7 +100,7 @@ def test_units_side_by_side_and_stages_of_one_row_have_the_same_bits(
 
 
 def test_bytes_of_one_row_come_alone() -> None:
-    spec = LinearSpec(4096, 4096, "int4 channel f16", activation="int8", aligned=True)
+    spec = LinearSpec(4096, 4096, "int4 channel f16", activation="int8", aligned=True, x_scale="token")
     assert [schedule_for(spec, m).staged_rows for m in (1, 2, 16)] == [1, 0, 0]
     assert schedule_for(LinearSpec(4096, 28672, "int4 g128 f16", aligned=True), 1).staged_rows == 0
     alone, schedule = schedule_for(spec, 1), schedule_for(spec, 2)

@@ -39,6 +39,7 @@ from lowlp.kernels.linear.operand_list import TAKES_ALL
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.numeric.array_ops import NumpyOps
+from lowlp.schedules.device import device_ahead
 from lowlp_runtime import KernelBinary
 from lowlp_runtime.timing import Timing
 
@@ -240,7 +241,7 @@ def test_all_that_is_shipped_is_prepared() -> None:
     command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert command
     rows = parse_rows(command[1])
-    (shipped,) = measured.measured_schedules()
+    shipped = {measured.entries[0].gpu: measured.entries for measured in measured.measured_schedules()}
     index = PreparedKernels(Path(), "sm_90a", "", 132)
     keys = set()
     for number, kind in enumerate(KINDS.values()):
@@ -250,15 +251,16 @@ def test_all_that_is_shipped_is_prepared() -> None:
             continue
         for shape in SHAPES:
             spec = dataclasses.replace(sample, n=shape.n, k=shape.k)
-            jobs = list(_jobs(index, kind, spec, rows, gpu="", batch_invariant=False))
-            found = {job.schedule for job in jobs}
-            for m in (1, 16, 1000, 4096, 8192):
-                assert schedule_for(spec, m) in found, f"{spec}, M = {m}"
-            for entry in shipped.entries:
-                if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):
-                    assert for_rows(spec, entry.schedule, entry.m) in found, entry
+            for gpu, entries in shipped.items():
+                device = device_ahead(index.arch, index.multiprocessors, gpu)
+                found = {job.schedule for job in _jobs(index, kind, spec, rows, gpu, batch_invariant=False)}
+                for m in (1, 16, 1000, 4096, 8192):
+                    assert schedule_for(spec, m, device, gpu=gpu) in found, f"{spec}, M = {m}"
+                for entry in entries:
+                    if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):
+                        assert for_rows(spec, entry.schedule, entry.m, device) in found, entry
     # Products of quantised activations are prepared by `bench --activations --prepare`.
-    halves = [entry for entry in shipped.entries if entry.kind.split()[2:3] == [ACTIVATION]]
+    halves = [entry for entries in shipped.values() for entry in entries if entry.kind.split()[2:3] == [ACTIVATION]]
     assert keys == {(entry.kind, entry.n, entry.k) for entry in halves}
 
 

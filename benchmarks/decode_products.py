@@ -21,7 +21,6 @@ from decode_layers import DEVICE, DTYPE, ON_GPU, PagedCaches, Shape, silu_mul
 
 import lowlp
 import lowlp.torch
-from lowlp.torch.products import placed_for
 
 Product = Callable[[torch.Tensor], torch.Tensor]
 
@@ -49,11 +48,11 @@ def _sample(kind: str, k: int) -> Any:
     dtype, group, activation = OURS[kind]
     if " " in dtype:
         return lowlp.torch.Linear(256, 256, dtype, bias=False, family="bf16")
-    w = np.random.default_rng(0).normal(size=(256, k)).astype(np.float32)
+    dense = torch.nn.Linear(k, 256, bias=False, dtype=DTYPE)
+    dense.weight.data.normal_(generator=torch.Generator().manual_seed(0))
     options = {} if dtype in _NAMED else {"group_size": group}
-    qw = lowlp.quantize(w, dtype, activation="bf16", **options)
-    device = torch.device(DEVICE, 0) if ON_GPU else torch.device("cpu")
-    return lowlp.torch.Linear.from_quantized(placed_for(qw, activation, None, device))
+    dense.to(torch.device(DEVICE, 0) if ON_GPU else "cpu")
+    return lowlp.torch.Linear.from_linear(dense, dtype, activation=activation, **options)
 
 
 def ours(kind: str, n: int, k: int, epilogue: str | None) -> Any:

@@ -67,6 +67,31 @@ def test_rules_say_which_module_becomes_what(capsys: pytest.CaptureFixture[str])
     assert torch.equal(read(ids), model(ids))
 
 
+@pytest.mark.parametrize(
+    ("codec", "options", "scale"),
+    [
+        ("int4", {}, "bf16"),
+        ("nf4", {"group_size": 64}, "bf16"),
+        ("uint4", {"zero_point": True}, "bf16"),
+        # An f16 zero point is a finer one, and is multiplied in f32 anyway.
+        ("uint4", {"zero_point": "float"}, "f16"),
+        ("int4", {"scale_dtype": "f16"}, "f16"),
+        ("int8", {"activation": "int8", "group_size": None}, "f16"),
+        ("mxfp4", {}, "e8m0"),
+        ("int4 g64 f32", {}, "f32"),
+    ],
+)
+def test_scales_have_the_type_of_the_model(codec: str, options: dict[str, Any], scale: str) -> None:
+    config = lt.Config(lowlp.Codec.parse(codec) if " " in codec else codec, **options)
+    for dtype, kind in ((torch.bfloat16, scale), (torch.float16, "f16" if scale == "bf16" else scale)):
+        dense = torch.nn.Sequential(torch.nn.Linear(128, 64, bias=False, dtype=dtype))
+        made = lt.quantize_(copy.deepcopy(dense), config, progress=False)[0]
+        assert made.codec.scale == kind
+        if "activation" not in options:
+            own = lt.Linear.from_linear(dense[0], config.dtype, **config.options)
+            assert own.codec == made.codec
+
+
 def test_filter_fn_is_that_of_torchao() -> None:
     model = lt.quantize_(Model(), "int4", group_size=32, filter_fn=lambda m, name: name == "head", progress=False)
     assert list(codecs_of(model)) == ["head", "tied"]

@@ -137,9 +137,9 @@ def test_what_is_near(spec: PlanesSpec, m: int, is_near: bool, tmp_path: Path) -
     assert is_near or found.reason.endswith(" us: nothing was measured near")
 
 
-def test_bytes_take_what_weights_of_other_widths_took(tmp_path: Path) -> None:
-    def spec(weight: str, activation: str = "int8") -> LinearSpec:
-        return LinearSpec(8192, 8192, f"{weight} channel f16", activation=activation, x_scale="token", aligned=True)
+def test_bytes_take_what_weights_of_other_types_took(tmp_path: Path) -> None:
+    def spec(weight: str, scale: str = "f16") -> LinearSpec:
+        return LinearSpec(8192, 8192, f"{weight} channel {scale}", activation="int8", x_scale="token", aligned=True)
 
     problem = Problem(spec("int4"), 256)
     own = choosing.schedule_for(spec("int3"), 256, among=())
@@ -158,6 +158,9 @@ def test_bytes_take_what_weights_of_other_widths_took(tmp_path: Path) -> None:
     reason, taken = choosing.reason_for(spec("int3"), 256), choosing.schedule_for(spec("int3"), 256)
     assert reason.startswith(f"as near int4 g0 int8 scales:f16 8192x8192 M <= 256 on {GPU} (31.0 us, scaled ")
     assert taken == choosing.for_rows(spec("int3"), slow, 256)
+    for other in (spec("int4", "bf16"), spec("int3", "f32")):
+        assert choosing.reason_for(other, 256).startswith("as near int4 g0 int8 scales:f16 8192x8192 M <= 256")
+        assert choosing.schedule_for(other, 256) == taken
     halves = LinearSpec(8192, 8192, "int4 channel f16", aligned=True)
     assert choosing.reason_for(halves, 256).endswith(" us: nothing was measured near")
 

@@ -13,7 +13,7 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpValueError
 
 from . import operators
-from .quantized_module import QuantizedModule, family_of, is_plain_call
+from .quantized_module import QuantizedModule, family_of, is_plain_call, options_of
 from .stored_tensors import empty_tensors, tensors_of
 
 _OUTPUTS = (torch.float16, torch.bfloat16, torch.float32)
@@ -95,7 +95,7 @@ class Embedding(QuantizedModule):
         if module.max_norm is not None:
             raise LowlpValueError(f"module: max_norm changes weights, and these are fixed; got {module.max_norm}")
         weight = module.weight.detach()
-        qw = quantize(weight, codec, activation=family_of(weight.dtype), **options)
+        qw = quantize(weight, codec, **options_of(weight.dtype, options))
         return cls.from_quantized(qw, device=weight.device, dtype=weight.dtype)
 
     @property

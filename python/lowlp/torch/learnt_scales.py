@@ -31,7 +31,7 @@ from .config import Config
 from .grids import sorted_values
 from .linear import Linear
 from .products import check_options, placed_for
-from .quantized_module import family_of
+from .quantized_module import options_of
 from .quantizing import FilterFn, chosen_modules, named_errors, replace_module
 
 Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
@@ -213,7 +213,7 @@ class _LearningLinear(torch.nn.Module):  # type: ignore[misc]
 
 def _start(weight: torch.Tensor, config: Config) -> QuantizedTensor:
     """The weights with scales that are not learnt. Raises `LowlpValueError` for codecs that have more than scales."""
-    qw = quantize(weight, config.dtype, activation=family_of(weight.dtype), **config.options)
+    qw = quantize(weight, config.dtype, **options_of(weight.dtype, config.options, config.activation))
     codec: Codec = qw.codec
     more = codec.vectors or codec.zeros or codec.offsets or codec.scale2 or codec.super_scale
     of_rows = codec.table is not None and codec.table.scope != "tensor"

@@ -19,7 +19,7 @@ from lowlp_runtime.errors import LowlpValueError
 from . import operators
 from .host_products import EPILOGUES
 from .products import check_options, placed_for, product
-from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call, refuse_tangent
+from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call, options_of, refuse_tangent
 from .stored_tensors import empty_tensors, tensors_of
 
 # `lowlp.linear`, which does so at each call, is not always asked.
@@ -146,7 +146,8 @@ class Linear(QuantizedModule):
         """The module quantised, on its device and with its bias.
 
         codec       as `lowlp.quantize` takes it as `dtype`: 'int4', 'nf4', 'mxfp4', a `Codec`; None with `vq` or `lut`
-        options     of `lowlp.quantize`: group_size, zero_point, scale_dtype, search, vq, ...
+        options     of `lowlp.quantize`: group_size, zero_point, scale_dtype, search, vq, ...; of a module in bfloat16,
+                    scales are of bfloat16 too where `scale_dtype` and `activation` are not given
         activation  the type that x is quantised to, as for `lowlp.linear`, or None; the family follows from it, and
                     from the type of the module's weights
 
@@ -154,7 +155,7 @@ class Linear(QuantizedModule):
         """
         check_options(epilogue, activation, path)
         weight = module.weight.detach()
-        qw = quantize(weight, codec, activation=family_of(weight.dtype), **options)
+        qw = quantize(weight, codec, **options_of(weight.dtype, options, activation))
         qw = placed_for(qw, activation, path, weight.device)
         return cls.from_quantized(
             qw,

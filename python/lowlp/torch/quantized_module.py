@@ -12,6 +12,7 @@ from torch.autograd import forward_ad
 
 from lowlp.numeric.codec import Codec
 from lowlp.weights.parts import Part
+from lowlp.weights.quantize.quantization import scale_by_default
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
 from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
@@ -207,6 +208,17 @@ def activation_type(family: str, dtype: torch.dtype | None) -> torch.dtype:
 def family_of(dtype: torch.dtype) -> str:
     """The family of weights that are used with activations of this type; of float32, which kernels do not take, f16."""
     return "bf16" if dtype == torch.bfloat16 else "f16"
+
+
+def options_of(dtype: torch.dtype, options: Mapping[str, Any], activation: str | None = None) -> dict[str, Any]:
+    """The options of `lowlp.quantize` for a module whose weights are of this type: those given, the family, and of
+    bfloat16 scales of bfloat16 where nobody says which.
+
+    activation  the type that x is quantised to, or None; sums of integers take scales of either type alike, so they
+                have the finer ones
+    """
+    family = family_of(dtype)
+    return {"activation": family, "scale_dtype": scale_by_default("f16" if activation else family), **options}
 
 
 def _bytes_of(header: str, device: torch.device) -> torch.Tensor:

@@ -22,7 +22,7 @@ from .embedding import Embedding
 from .error_feedback import quantize_with_feedback
 from .linear import Linear
 from .products import check_options, placed_for
-from .quantized_module import family_of
+from .quantized_module import options_of
 
 FilterFn = Callable[[torch.nn.Module, str], bool]
 _BYTES_OF_MOMENTS: Final = 2 << 30
@@ -110,17 +110,16 @@ def quantized_module(module: torch.nn.Module, config: Config, moments: Any = Non
     if not isinstance(module, torch.nn.Linear):
         raise LowlpTypeError(f"expected a torch.nn.Linear or torch.nn.Embedding, got {type(module).__name__}")
     weight = module.weight.detach()
-    options = dict(config.options)
+    options = options_of(weight.dtype, config.options, config.activation)
     check_options(None, config.activation, config.path)
-    family = family_of(weight.dtype)
     if moments is not None and getattr(moments, "ndim", 1) == 2:
-        qw = quantize_with_feedback(weight, moments, config.dtype, activation=family, **options)
+        qw = quantize_with_feedback(weight, moments, config.dtype, **options)
     else:
         if moments is not None:
             options["importance"] = moments
             if _is_scalar(config):
                 options.setdefault("search", True)
-        qw = quantize(weight, config.dtype, activation=family, **options)
+        qw = quantize(weight, config.dtype, **options)
     return Linear.from_quantized(
         placed_for(qw, config.activation, config.path, weight.device),
         module.bias,

@@ -22,6 +22,7 @@ from typing import Final
 from lowlp.compiler.targets import target
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import dtype
+from lowlp.numeric.host_array import FLOAT_DTYPES
 from lowlp.schedules.device import H200, Device, device_like
 
 from .candidates import (
@@ -183,7 +184,7 @@ def _scaled(spec: LinearSpec, entry: Entry, rows: int, us: float, device: Device
     if not entry.us or rows == FEW_ROWS:
         return ""
     width = re.match(r"[a-z]+(\d)", entry.kind) if spec.is_of_integers else None
-    there = _of_width(spec, int(width[1])) if width else spec
+    there = _like(spec, int(width[1]), spec.scale) if width else spec
     there = dataclasses.replace(there, n=entry.n, k=entry.k)
     schedule = for_rows(there, entry.schedule, entry.m, device)
     scaled = entry.us * us / _cost(there, schedule, entry.m, device)
@@ -305,22 +306,24 @@ def _plain_kind(spec: LinearSpec) -> str:
     return f"{spec.weight}{correction} {group} {spec.activation}"
 
 
-def _kinds_of_other_widths(spec: LinearSpec) -> list[str]:
-    """Of products of bytes, the kinds of weights of other widths, the nearest first: they differ by some instructions
-    that decode, and in what comes from memory. Halves have kinds for all types."""
+def _kinds_of_other_types(spec: LinearSpec) -> list[str]:
+    """Of products of bytes, the kinds of weights with scales of f16, which sums are multiplied by as by any float; then
+    of other widths, the nearest first: they differ by some instructions that decode, and in what comes from memory.
+    Halves have kinds for all types."""
     if not spec.is_of_integers:
         return []
-    others = sorted((bits for bits in range(1, 9) if bits != spec.bits), key=lambda bits: abs(bits - spec.bits))
-    return [kind_of(_of_width(spec, bits)) for bits in others]
+    widths = sorted(range(1, 9), key=lambda bits: abs(bits - spec.bits))
+    scales = [spec.scale] if spec.super_scale or spec.scale not in FLOAT_DTYPES else [spec.scale, "f16"]
+    return [kind_of(_like(spec, bits, scale)) for bits in widths for scale in scales]
 
 
-def _of_width(spec: LinearSpec, bits: int) -> LinearSpec:
-    """The same product of weights of another width."""
+def _like(spec: LinearSpec, bits: int, scale: str) -> LinearSpec:
+    """The same product of weights of a width, with scales of a type."""
     code, codec = dtype(re.sub(r"\d+$", str(bits), spec.weight)), spec.codec
     other = Codec(
         code,
         codec.group,
-        codec.scale,
+        scale,
         codec.zeros,
         codec.offsets,
         codec.scale2,
@@ -353,7 +356,7 @@ def _measured(
     spec: LinearSpec, rows: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> Entry | None:
     """What was measured for the nearest shape and such weights; None where none is near."""
-    kinds = dict.fromkeys([kind_of(spec), _plain_kind(spec), *_kinds_of_other_widths(spec)])
+    kinds = dict.fromkeys([kind_of(spec), _plain_kind(spec), *_kinds_of_other_types(spec)])
     near = itertools.chain.from_iterable(nearest(among, kind, spec.n, spec.k, rows, device.arch, gpu) for kind in kinds)
     return next((entry for entry in near if _of_entry(spec, entry, device)), None)
 

@@ -81,8 +81,16 @@ class _DefaultName(str):
 
 _GROUP_SIZE = _Default(128)
 _SCALE = _DefaultName("f16")
+_SCALE_OF_BF16 = _DefaultName("bf16")
 SEARCH_FACTORS = tuple(1 - i / 40 for i in range(21))
 """What `search=True` tries: 1, 0.975, ..., 0.5 times the scale; of e8m0 scales 1, 2 and 1/2 times."""
+
+
+def scale_by_default(family: str) -> str:
+    """The scale_dtype of weights for activations of this type alone: theirs, so that bf16 x bf16 is rounded once in it,
+    where f16 scales have to be multiplied in f32. As if nobody gave it: codecs that have scales of their own, books,
+    and zero points in the type of the scales, pass it over."""
+    return _SCALE_OF_BF16 if family == "bf16" else _SCALE
 
 
 def quantize(
@@ -156,16 +164,18 @@ def quantize(
     if vq is not None:
         _refuse_with_books(dtype=dtype, zero_point=zero_point, lut=lut, search=search)
         group = None if group_size is _GROUP_SIZE else group_size
+        scale_dtype = str(_SCALE) if isinstance(scale_dtype, _DefaultName) else scale_dtype
         return quantize_by_books(w, vq, book_per, group, scale_dtype, importance, seed, progress, activation)
     _refuse_without_books(book_per, importance, search)
     if isinstance(dtype, Codec):
-        if group_size is not _GROUP_SIZE or scale_dtype is not _SCALE or zero_point or lut is not None:
+        if group_size is not _GROUP_SIZE or not isinstance(scale_dtype, _DefaultName) or zero_point or lut is not None:
             raise LowlpValueError("dtype: a Codec says group_size, zero_point, scale_dtype and lut; leave them out")
         return _quantize_by_codec(w, dtype, progress, search, activation, importance)
     if isinstance(dtype, str) and dtype in NAMED_CODECS:
         dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
     group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
-    scale_dtype = str(_SCALE) if scale_dtype is _SCALE else scale_dtype
+    if isinstance(scale_dtype, _DefaultName):
+        scale_dtype = str(_SCALE if zero_point in ("float", "offset") else scale_dtype)
     ops, weights = library_of(w, "w")
     return quantize_with(
         ops,
@@ -203,7 +213,7 @@ def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: 
         return None, group_size, scale_dtype, nf(codec.table_bits)
     if group_size is not _GROUP_SIZE:
         codec.check("group_size", group_size, codec.group_size)
-    if scale_dtype is not _SCALE:
+    if not isinstance(scale_dtype, _DefaultName):
         codec.check("scale_dtype", scale_type(scale_dtype), codec.scale)
     return codec.dtype, codec.group_size, codec.scale, None
 

@@ -20,7 +20,7 @@ class Config:
     activation  the type that activations are quantised to, as for `lowlp.linear`; None: they are not
     path        as for `lowlp.linear`, or None
     options     the other arguments of `lowlp.quantize`: group_size, zero_point, scale_dtype, lut, search, vq, book_per,
-                seed. Scales of modules in bfloat16 are of bfloat16 too where neither scale_dtype nor activation is given
+                seed. Modules in bfloat16 have scales of bfloat16 where scale_dtype and activation are not given
 
     Raises `LowlpValueError` for an option that there is not.
     """

@@ -35,14 +35,17 @@ module attributes {gpu.container_module} {
       simt.copy_tensor %map of %g extents [%i, %i] strides [%i] at [%i, %i] to %s[%i] box [16, 64]
         element_bytes 2 swizzle 128 signals %s[%i] : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>
       // By one lane of the warp, when all are there and have what they read.
+      // CHECK: %[[LAST:.*]] = llvm.mlir.constant(31 : i32)
+      // CHECK: %[[LANE:.*]] = llvm.and %{{.*}}, %[[LAST]]
       // CHECK: fence.acq_rel.cta;
       // CHECK-SAME: bar.warp.sync 0xffffffff;
+      // CHECK-SAME: setp.eq.u32 first, $1, 0;
       // CHECK-SAME: @first mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
       // By a lane for each block of a cluster.
       // CHECK: fence.acq_rel.cta;
-      // CHECK-SAME: setp.lt.u32 taken, lane, 2;
-      // CHECK-SAME: @taken mapa.shared::cluster.u64 there, $0, lane;
+      // CHECK-SAME: setp.lt.u32 taken, $1, 2;
+      // CHECK-SAME: @taken mapa.shared::cluster.u64 there, $0, $1;
       // CHECK-SAME: @taken mbarrier.arrive.shared::cluster.b64 _, [there];
       simt.mbarrier_arrive %s[%i] by_warp {lowlp.multicast = #lowlp.multicast<2>} : !simt.ptr<shared>
       // CHECK: llvm.mlir.constant(3 : i16)

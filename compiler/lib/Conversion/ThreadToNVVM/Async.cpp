@@ -187,12 +187,13 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
       ptx.emit("mbarrier.arrive.expect_tx.shared::cta.b64 _, " + at + ", " +
                ptx.number(*bytes) + ";");
     else if (int64_t blocks = MulticastAttr::countBlocks(op); blocks > 1)
-      arriveInBlocks(ptx, StringRef(at).drop_front().drop_back(), blocks);
+      arriveInBlocks(ptx, StringRef(at).drop_front().drop_back(),
+                     ptx.value32(getLane(rewriter, op.getLoc())), blocks);
     else if (op.getByWarp())
-      ptx.emit("{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\t" +
-               std::string(kReadsDone) +
-               "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
-               "setp.eq.u32 first, lane, 0;\n\t"
+      ptx.emit("{\n\t.reg .pred first;\n\t" + std::string(kReadsDone) +
+               "bar.warp.sync 0xffffffff;\n\tsetp.eq.u32 first, " +
+               ptx.value32(getLane(rewriter, op.getLoc())) +
+               ", 0;\n\t"
                "@first mbarrier.arrive.shared::cta.b64 _, " +
                at + ";\n\t}");
     else
@@ -208,17 +209,25 @@ private:
   /// (ADR 0081).
   static constexpr StringLiteral kReadsDone = "fence.acq_rel.cta;\n\t";
 
+  /// The number of the thread in its warp, which a loop keeps; `%laneid` would
+  /// be read each time, and take longer than the arrival.
+  static Value getLane(ConversionPatternRewriter &rewriter, Location loc) {
+    Value thread =
+        NVVM::ThreadIdXOp::create(rewriter, loc, rewriter.getI32Type());
+    Value last =
+        LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(31));
+    return LLVM::AndOp::create(rewriter, loc, thread, last);
+  }
+
   /// Lane i of the warp arrives at the mbarrier of block i, for which the other
   /// lanes have done what they do.
-  static void arriveInBlocks(Assembly &ptx, StringRef at, int64_t blocks) {
-    ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b32 lane;\n\t"
-             ".reg .b64 there;\n\t" +
-             kReadsDone +
-             "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
-             "setp.lt.u32 taken, lane, " +
+  static void arriveInBlocks(Assembly &ptx, StringRef at, StringRef lane,
+                             int64_t blocks) {
+    ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b64 there;\n\t" + kReadsDone +
+             "bar.warp.sync 0xffffffff;\n\tsetp.lt.u32 taken, " + lane + ", " +
              Twine(blocks) + ";\n\t@taken mapa.shared::cluster.u64 there, " +
-             at +
-             ", lane;\n\t"
+             at + ", " + lane +
+             ";\n\t"
              "@taken mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}");
   }
 };

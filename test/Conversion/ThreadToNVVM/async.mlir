@@ -42,6 +42,15 @@ module attributes {gpu.container_module} {
       // CHECK-SAME: setp.eq.u32 first, $1, 0;
       // CHECK-SAME: @first mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
+      // After a value there is no fence: the lane's number has it, in bits that are none.
+      // CHECK: %[[BITS:.*]] = llvm.bitcast %{{.*}} : f32 to i32
+      // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.z
+      // CHECK: %[[NONE:.*]] = llvm.sub %[[BLOCKS]]
+      // CHECK: %[[OF_VALUE:.*]] = llvm.and %[[BITS]], %[[NONE]]
+      // CHECK: llvm.or %{{.*}}, %[[OF_VALUE]]
+      // CHECK: "{\0A\09.reg .pred first;\0A\09bar.warp.sync 0xffffffff;
+      %f = arith.constant 1.0 : f32
+      simt.mbarrier_arrive %s[%i] by_warp after(%f : f32) : !simt.ptr<shared>
       // By a lane for each block of a cluster.
       // CHECK: fence.acq_rel.cta;
       // CHECK-SAME: setp.lt.u32 taken, $1, 2;

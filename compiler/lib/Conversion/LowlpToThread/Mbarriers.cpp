@@ -71,7 +71,8 @@ struct MbarrierArrivePattern : OpConversionPattern<MbarrierArriveOp> {
     auto arrive = simt::MbarrierArriveOp::create(
         rewriter, loc, adaptor.getBarriers(),
         getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-        /*bytes=*/IntegerAttr(), /*by_warp=*/alloc && alloc.getByWarps());
+        /*after=*/ValueRange(), /*bytes=*/IntegerAttr(),
+        /*by_warp=*/alloc && alloc.getByWarps());
     if (MulticastAttr multicast = alloc ? MulticastAttr::of(alloc) : nullptr)
       arrive->setDiscardableAttr(MulticastAttr::kName, multicast);
     rewriter.eraseOp(op);
@@ -92,7 +93,7 @@ struct MbarrierExpectBytesPattern : OpConversionPattern<MbarrierExpectBytesOp> {
       simt::MbarrierArriveOp::create(
           rewriter, loc, adaptor.getBarriers(),
           getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-          op.getBytesAttr(), /*by_warp=*/false);
+          /*after=*/ValueRange(), op.getBytesAttr(), /*by_warp=*/false);
     }
     rewriter.eraseOp(op);
     return success();

@@ -188,11 +188,12 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
                ptx.number(*bytes) + ";");
     else if (int64_t blocks = MulticastAttr::countBlocks(op); blocks > 1)
       arriveInBlocks(ptx, StringRef(at).drop_front().drop_back(),
-                     ptx.value32(getLane(rewriter, op.getLoc())), blocks);
+                     ptx.value32(getLane(rewriter, op, adaptor)),
+                     getReadsDone(op), blocks);
     else if (op.getByWarp())
-      ptx.emit("{\n\t.reg .pred first;\n\t" + std::string(kReadsDone) +
+      ptx.emit("{\n\t.reg .pred first;\n\t" + getReadsDone(op).str() +
                "bar.warp.sync 0xffffffff;\n\tsetp.eq.u32 first, " +
-               ptx.value32(getLane(rewriter, op.getLoc())) +
+               ptx.value32(getLane(rewriter, op, adaptor)) +
                ", 0;\n\t"
                "@first mbarrier.arrive.shared::cta.b64 _, " +
                at + ";\n\t}");
@@ -206,24 +207,47 @@ private:
   /// What the warp arrives for is that a copy may overwrite what its lanes have
   /// read. Their loads may still be in flight, and those of lanes that do not
   /// arrive are ordered by nothing else: copies have been seen to overtake them
-  /// (ADR 0081).
-  static constexpr StringLiteral kReadsDone = "fence.acq_rel.cta;\n\t";
+  /// (ADR 0081). Values that the loads made are as good as the fence, since no
+  /// instruction begins before they are there.
+  static StringRef getReadsDone(simt::MbarrierArriveOp op) {
+    return op.getAfter().empty() ? "fence.acq_rel.cta;\n\t" : "";
+  }
 
   /// The number of the thread in its warp, which a loop keeps; `%laneid` would
-  /// be read each time, and take longer than the arrival.
-  static Value getLane(ConversionPatternRewriter &rewriter, Location loc) {
-    Value thread =
-        NVVM::ThreadIdXOp::create(rewriter, loc, rewriter.getI32Type());
-    Value last =
-        LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(31));
-    return LLVM::AndOp::create(rewriter, loc, thread, last);
+  /// be read each time, and take longer than the arrival. Where the arrival
+  /// comes after values, they are part of the number, by bits that no launch
+  /// has and no compiler knows: those of one less than the one block along z.
+  static Value getLane(ConversionPatternRewriter &rewriter,
+                       simt::MbarrierArriveOp op, OpAdaptor adaptor) {
+    Location loc = op.getLoc();
+    Type i32 = rewriter.getI32Type();
+    auto constant = [&](int32_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc,
+                                      rewriter.getI32IntegerAttr(value));
+    };
+    Value lane = LLVM::AndOp::create(
+        rewriter, loc, NVVM::ThreadIdXOp::create(rewriter, loc, i32),
+        constant(31));
+    Value all;
+    for (Value value : adaptor.getAfter()) {
+      Value bits = LLVM::BitcastOp::create(rewriter, loc, i32, value);
+      all =
+          all ? LLVM::OrOp::create(rewriter, loc, all, bits).getResult() : bits;
+    }
+    if (!all)
+      return lane;
+    Value none = LLVM::SubOp::create(
+        rewriter, loc, NVVM::GridDimZOp::create(rewriter, loc, i32),
+        constant(1));
+    all = LLVM::AndOp::create(rewriter, loc, all, none);
+    return LLVM::OrOp::create(rewriter, loc, lane, all);
   }
 
   /// Lane i of the warp arrives at the mbarrier of block i, for which the other
   /// lanes have done what they do.
   static void arriveInBlocks(Assembly &ptx, StringRef at, StringRef lane,
-                             int64_t blocks) {
-    ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b64 there;\n\t" + kReadsDone +
+                             StringRef readsDone, int64_t blocks) {
+    ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b64 there;\n\t" + readsDone +
              "bar.warp.sync 0xffffffff;\n\tsetp.lt.u32 taken, " + lane + ", " +
              Twine(blocks) + ";\n\t@taken mapa.shared::cluster.u64 there, " +
              at + ", " + lane +

@@ -93,7 +93,7 @@ void LoadsOfElements::visit(Operation *op) {
     int64_t count = countElements(shuffle.getV1().getType());
     set(shuffle.getResult(), [&](int64_t i) {
       int64_t from = shuffle.getMask()[i];
-      return from < 0        ? BitVector()
+      return from < 0       ? BitVector()
              : from < count ? get(shuffle.getV1(), from)
                             : get(shuffle.getV2(), from - count);
     });

@@ -25,12 +25,12 @@ public:
   /// visited in their order.
   void visit(mlir::Operation *op);
 
-  /// The loads that an element of `value`, a scalar or a vector of one dimension,
-  /// cannot be there before.
+  /// The loads that an element of `value`, a scalar or a vector of one
+  /// dimension, cannot be there before.
   llvm::BitVector get(mlir::Value value, int64_t element) const;
 
-  /// How many elements are told apart: those of a vector of one dimension, 1 of a
-  /// scalar, 0 of any other type.
+  /// How many elements are told apart: those of a vector of one dimension, 1 of
+  /// a scalar, 0 of any other type.
   static int64_t countElements(mlir::Type type);
 
 private:

@@ -77,8 +77,8 @@ static bool isShared(Value pointer) {
          simt::MemorySpace::Shared;
 }
 
-/// The wait for the place of the ring that the arrival releases: what is read of
-/// it is read after that.
+/// The wait for the place of the ring that the arrival releases: what is read
+/// of it is read after that.
 Operation *Release::findWait() {
   for (Operation *op = arrive->getPrevNode(); op; op = op->getPrevNode())
     if (auto wait = dyn_cast<simt::MbarrierWaitOp>(op);
@@ -93,9 +93,8 @@ static bool mayRead(Operation *op) {
     return false;
   if (auto load = dyn_cast<simt::LoadOp>(op))
     return isShared(load.getBase());
-  return !isMemoryEffectFree(op) &&
-         (!isa<MemoryEffectOpInterface>(op) ||
-          hasEffect<MemoryEffects::Read>(op));
+  return !isMemoryEffectFree(op) && (!isa<MemoryEffectOpInterface>(op) ||
+                                     hasEffect<MemoryEffects::Read>(op));
 }
 
 bool Release::collectLoads(Operation *wait) {

@@ -35,27 +35,27 @@ module attributes {gpu.container_module} {
       simt.copy_tensor %map of %g extents [%i, %i] strides [%i] at [%i, %i] to %s[%i] box [16, 64]
         element_bytes 2 swizzle 128 signals %s[%i] : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>
       // By one lane of the warp, when all are there and have what they read.
-      // CHECK: %[[LAST:.*]] = llvm.mlir.constant(31 : i32)
-      // CHECK: %[[LANE:.*]] = llvm.and %{{.*}}, %[[LAST]]
       // CHECK: fence.acq_rel.cta;
       // CHECK-SAME: bar.warp.sync 0xffffffff;
-      // CHECK-SAME: setp.eq.u32 first, $1, 0;
-      // CHECK-SAME: @first mbarrier.arrive.shared::cta.b64 _, [$0];
+      // CHECK-SAME: elect.sync _|arrives, 0xffffffff;
+      // CHECK-SAME: @arrives mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
-      // After a value there is no fence: the lane's number has it, in bits that are none.
-      // CHECK: %[[BITS:.*]] = llvm.bitcast %{{.*}} : f32 to i32
+      // After a value there is no fence: whether the lane arrives has it, in bits that are none.
       // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.z
       // CHECK: %[[NONE:.*]] = llvm.sub %[[BLOCKS]]
-      // CHECK: %[[OF_VALUE:.*]] = llvm.and %[[BITS]], %[[NONE]]
-      // CHECK: llvm.or %{{.*}}, %[[OF_VALUE]]
-      // CHECK: "{\0A\09.reg .pred first;\0A\09bar.warp.sync 0xffffffff;
+      // CHECK: %[[BITS:.*]] = llvm.bitcast %{{.*}} : f32 to i32
+      // CHECK: llvm.and %[[BITS]], %[[NONE]]
+      // CHECK-NOT: fence.acq_rel.cta
+      // CHECK: elect.sync _|arrives, 0xffffffff;
+      // CHECK-SAME: setp.eq.and.u32 arrives, $1, 0, arrives;
+      // CHECK-SAME: @arrives mbarrier.arrive.shared::cta.b64 _, [$0];
       %f = arith.constant 1.0 : f32
       simt.mbarrier_arrive %s[%i] by_warp after(%f : f32) : !simt.ptr<shared>
       // By a lane for each block of a cluster.
       // CHECK: fence.acq_rel.cta;
-      // CHECK-SAME: setp.lt.u32 taken, $1, 2;
-      // CHECK-SAME: @taken mapa.shared::cluster.u64 there, $0, $1;
-      // CHECK-SAME: @taken mbarrier.arrive.shared::cluster.b64 _, [there];
+      // CHECK-SAME: setp.lt.u32 arrives, lane, 2;
+      // CHECK-SAME: @arrives mapa.shared::cluster.u64 there, $0, lane;
+      // CHECK-SAME: @arrives mbarrier.arrive.shared::cluster.b64 _, [there];
       simt.mbarrier_arrive %s[%i] by_warp {lowlp.multicast = #lowlp.multicast<2>} : !simt.ptr<shared>
       // CHECK: llvm.mlir.constant(3 : i16)
       // CHECK: complete_tx::bytes.multicast::cluster [$0], [$1, {$2}], [$3], $4;", "l,l,r,l,h,~{memory}"

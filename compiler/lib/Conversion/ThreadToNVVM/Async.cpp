@@ -186,17 +186,10 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
     if (std::optional<int64_t> bytes = op.getBytes())
       ptx.emit("mbarrier.arrive.expect_tx.shared::cta.b64 _, " + at + ", " +
                ptx.number(*bytes) + ";");
-    else if (int64_t blocks = MulticastAttr::countBlocks(op); blocks > 1)
-      arriveInBlocks(ptx, StringRef(at).drop_front().drop_back(),
-                     ptx.value32(getLane(rewriter, op, adaptor)),
-                     getReadsDone(op), blocks);
     else if (op.getByWarp())
-      ptx.emit("{\n\t.reg .pred first;\n\t" + getReadsDone(op).str() +
-               "bar.warp.sync 0xffffffff;\n\tsetp.eq.u32 first, " +
-               ptx.value32(getLane(rewriter, op, adaptor)) +
-               ", 0;\n\t"
-               "@first mbarrier.arrive.shared::cta.b64 _, " +
-               at + ";\n\t}");
+      arriveOnce(ptx, StringRef(at).drop_front().drop_back(),
+                 MulticastAttr::countBlocks(op),
+                 getNone(rewriter, op.getLoc(), adaptor.getAfter()));
     else
       ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
     rewriter.eraseOp(op);
@@ -204,55 +197,56 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
   }
 
 private:
+  /// All lanes come together, and one arrives; or lane i at the mbarrier of
+  /// block i, for which the other lanes have done what they do.
+  ///
   /// What the warp arrives for is that a copy may overwrite what its lanes have
   /// read. Their loads may still be in flight, and those of lanes that do not
   /// arrive are ordered by nothing else: copies have been seen to overtake them
-  /// (ADR 0081). Values that the loads made are as good as the fence, since no
-  /// instruction begins before they are there.
-  static StringRef getReadsDone(simt::MbarrierArriveOp op) {
-    return op.getAfter().empty() ? "fence.acq_rel.cta;\n\t" : "";
+  /// (ADR 0081). So there is a fence; or `none`, which no lane has before what
+  /// the warp loaded.
+  static void arriveOnce(Assembly &ptx, StringRef at, int64_t blocks,
+                         Value none) {
+    std::string arrives = none ? ptx.value32(none) : "";
+    std::string meet = std::string("{\n\t.reg .pred arrives;\n\t") +
+                       (none ? "" : "fence.acq_rel.cta;\n\t") +
+                       "bar.warp.sync 0xffffffff;\n\t";
+    std::string waited =
+        none ? "setp.eq.and.u32 arrives, " + arrives + ", 0, arrives;\n\t" : "";
+    if (blocks == 1)
+      ptx.emit(meet + "elect.sync _|arrives, 0xffffffff;\n\t" + waited +
+               "@arrives mbarrier.arrive.shared::cta.b64 _, [" + at +
+               "];\n\t}");
+    else
+      ptx.emit(meet +
+               ".reg .b32 lane;\n\t.reg .b64 there;\n\t"
+               "mov.u32 lane, %laneid;\n\tsetp.lt.u32 arrives, lane, " +
+               Twine(blocks) + ";\n\t" + waited +
+               "@arrives mapa.shared::cluster.u64 there, " + at +
+               ", lane;\n\t"
+               "@arrives mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}");
   }
 
-  /// The number of the thread in its warp, which a loop keeps; `%laneid` would
-  /// be read each time, and take longer than the arrival. Where the arrival
-  /// comes after values, they are part of the number, by bits that no launch
-  /// has and no compiler knows: those of one less than the one block along z.
-  static Value getLane(ConversionPatternRewriter &rewriter,
-                       simt::MbarrierArriveOp op, OpAdaptor adaptor) {
-    Location loc = op.getLoc();
+  /// 0, made of values that loads made: an instruction does not begin before
+  /// its operands are there. They are masked by what is 0 in every launch and
+  /// known to no compiler, one less than the one block along z. Null without
+  /// values.
+  static Value getNone(ConversionPatternRewriter &rewriter, Location loc,
+                       ValueRange values) {
+    if (values.empty())
+      return nullptr;
     Type i32 = rewriter.getI32Type();
-    auto constant = [&](int32_t value) -> Value {
-      return LLVM::ConstantOp::create(rewriter, loc,
-                                      rewriter.getI32IntegerAttr(value));
-    };
-    Value lane = LLVM::AndOp::create(
-        rewriter, loc, NVVM::ThreadIdXOp::create(rewriter, loc, i32),
-        constant(31));
+    Value one =
+        LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(1));
+    Value none = LLVM::SubOp::create(
+        rewriter, loc, NVVM::GridDimZOp::create(rewriter, loc, i32), one);
     Value all;
-    for (Value value : adaptor.getAfter()) {
+    for (Value value : values) {
       Value bits = LLVM::BitcastOp::create(rewriter, loc, i32, value);
       all =
           all ? LLVM::OrOp::create(rewriter, loc, all, bits).getResult() : bits;
     }
-    if (!all)
-      return lane;
-    Value none = LLVM::SubOp::create(
-        rewriter, loc, NVVM::GridDimZOp::create(rewriter, loc, i32),
-        constant(1));
-    all = LLVM::AndOp::create(rewriter, loc, all, none);
-    return LLVM::OrOp::create(rewriter, loc, lane, all);
-  }
-
-  /// Lane i of the warp arrives at the mbarrier of block i, for which the other
-  /// lanes have done what they do.
-  static void arriveInBlocks(Assembly &ptx, StringRef at, StringRef lane,
-                             StringRef readsDone, int64_t blocks) {
-    ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b64 there;\n\t" + readsDone +
-             "bar.warp.sync 0xffffffff;\n\tsetp.lt.u32 taken, " + lane + ", " +
-             Twine(blocks) + ";\n\t@taken mapa.shared::cluster.u64 there, " +
-             at + ", " + lane +
-             ";\n\t"
-             "@taken mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}");
+    return LLVM::AndOp::create(rewriter, loc, all, none);
   }
 };
 

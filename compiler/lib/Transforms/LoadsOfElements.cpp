@@ -14,6 +14,8 @@ using namespace lowlp;
 using llvm::BitVector;
 
 int64_t LoadsOfElements::countElements(Type type) {
+  if (auto accumulators = dyn_cast<simt::AccumulatorsType>(type))
+    type = accumulators.getVector();
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.getRank() == 1 && !vector.isScalable()
                ? vector.getNumElements()
@@ -53,7 +55,30 @@ void LoadsOfElements::addLoad(Operation *op, unsigned number) {
     set(result, [&](int64_t) { return all; });
 }
 
-/// The elements of `op`'s source and destination that its results are.
+void LoadsOfElements::visitBranch(Operation *branch,
+                                  ArrayRef<unsigned> begins) {
+  for (OpResult result : branch->getResults())
+    set(result, [&](int64_t i) {
+      BitVector made, always(begins.back(), true);
+      for (auto [number, region] : llvm::enumerate(branch->getRegions())) {
+        if (region.empty()) {
+          always.reset();
+          continue;
+        }
+        Operation *yield = region.front().getTerminator();
+        BitVector yielded = get(yield->getOperand(result.getResultNumber()), i);
+        yielded.resize(begins.back());
+        always &= yielded;
+        for (unsigned load = begins[number]; load < begins[number + 1]; ++load)
+          if (yielded.test(load)) {
+            made.resize(begins.back());
+            made.set(load);
+          }
+      }
+      return always |= made;
+    });
+}
+
 void LoadsOfElements::visit(Operation *op) {
   auto copy = [&](Value from, auto place) {
     set(op->getResult(0), [&](int64_t i) { return get(from, place(i)); });
@@ -109,8 +134,12 @@ void LoadsOfElements::visit(Operation *op) {
   } else if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
     set(shuffle.getShuffleResult(),
         [&](int64_t i) { return get(shuffle.getValue(), i); });
-  } else if (isa<simt::MmaOp, simt::PrmtOp, simt::Lop3Op, simt::FunnelShiftOp>(
-                 op)) {
+  } else if (isa<simt::WgmmaFenceOp, simt::WgmmaWaitOp>(op)) {
+    for (auto [operand, result] :
+         llvm::zip(op->getOperands(), op->getResults()))
+      set(result, [&](int64_t i) { return get(operand, i); });
+  } else if (isa<simt::MmaOp, simt::WgmmaOp, simt::PrmtOp, simt::Lop3Op,
+                 simt::FunnelShiftOp>(op)) {
     BitVector all = getAll(op->getOperands());
     set(op->getResult(0), [&](int64_t) { return all; });
   } else if (OpTrait::hasElementwiseMappableTraits(op) && isPure(op) &&

@@ -25,12 +25,18 @@ public:
   /// visited in their order.
   void visit(mlir::Operation *op);
 
+  /// The same from what the regions of `branch` yield, which were visited.
+  /// Region i has the loads from `begins[i]` to `begins[i + 1]`: what it yields
+  /// is there after those of them that were made, and after others if all
+  /// regions say so.
+  void visitBranch(mlir::Operation *branch, llvm::ArrayRef<unsigned> begins);
+
   /// The loads that an element of `value`, a scalar or a vector of one
   /// dimension, cannot be there before.
   llvm::BitVector get(mlir::Value value, int64_t element) const;
 
-  /// How many elements are told apart: those of a vector of one dimension, 1 of
-  /// a scalar, 0 of any other type.
+  /// How many elements are told apart: those of a vector of one dimension
+  /// and of accumulators, 1 of a scalar, 0 of any other type.
   static int64_t countElements(mlir::Type type);
 
 private:

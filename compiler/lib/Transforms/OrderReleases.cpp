@@ -12,6 +12,7 @@
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -54,12 +55,13 @@ private:
     return {};
   }
   Operation *findWait();
-  bool collectLoads(Operation *wait);
+  bool collectLoads(Block::iterator op, Block::iterator end);
   SmallVector<Element> collectCandidates();
 
   simt::MbarrierArriveOp arrive;
   LoadsOfElements loads;
   unsigned numLoads = 0;
+  bool isMultiplying = false;
 };
 
 } // namespace
@@ -87,9 +89,12 @@ Operation *Release::findWait() {
   return nullptr;
 }
 
-/// Whether an op other than a load may read shared memory.
+/// Whether an op other than a load may read shared memory that the arrival
+/// releases. Products by warpgroups have read when they are waited for.
 static bool mayRead(Operation *op) {
-  if (isa<simt::MbarrierWaitOp, simt::MbarrierArriveOp, simt::AssertOp>(op))
+  if (isa<simt::MbarrierWaitOp, simt::MbarrierArriveOp, simt::AssertOp,
+          simt::BarrierOp, simt::TakeTurnOp, simt::GiveTurnOp, simt::WgmmaOp,
+          simt::WgmmaFenceOp, simt::WgmmaCommitOp, simt::WgmmaWaitOp>(op))
     return false;
   if (auto load = dyn_cast<simt::LoadOp>(op))
     return isShared(load.getBase());
@@ -97,15 +102,31 @@ static bool mayRead(Operation *op) {
                                      hasEffect<MemoryEffects::Read>(op));
 }
 
-bool Release::collectLoads(Operation *wait) {
-  for (Operation *op = wait; op != arrive; op = op->getNextNode()) {
-    auto load = dyn_cast<simt::LoadOp>(op);
-    if (isa<simt::LdMatrixOp>(op) || (load && isShared(load.getBase())))
-      loads.addLoad(op, numLoads++);
-    else if (mayRead(op))
+/// Numbers the loads of some ops and follows them. False where other ops may
+/// read.
+bool Release::collectLoads(Block::iterator op, Block::iterator end) {
+  for (; op != end; ++op) {
+    auto load = dyn_cast<simt::LoadOp>(*op);
+    if (isa<simt::WgmmaOp>(*op))
+      isMultiplying = true;
+    else if (auto wait = dyn_cast<simt::WgmmaWaitOp>(*op))
+      isMultiplying &= wait.getN() != 0;
+    if (isa<simt::LdMatrixOp>(*op) || (load && isShared(load.getBase()))) {
+      loads.addLoad(&*op, numLoads++);
+    } else if (isa<scf::IfOp>(*op)) {
+      SmallVector<unsigned> begins(1, numLoads);
+      for (Region &region : op->getRegions()) {
+        if (!region.empty() &&
+            !collectLoads(region.front().begin(), region.front().end()))
+          return false;
+        begins.push_back(numLoads);
+      }
+      loads.visitBranch(&*op, begins);
+    } else if (mayRead(&*op)) {
       return false;
-    else
-      loads.visit(op);
+    } else {
+      loads.visit(&*op);
+    }
   }
   return true;
 }
@@ -137,8 +158,10 @@ SmallVector<Element> Release::choose() {
   Operation *wait = findWait();
   if (!wait)
     return decline("its place was waited for in another block");
-  if (!collectLoads(wait))
+  if (!collectLoads(wait->getIterator(), arrive->getIterator()))
     return decline("more than loads may read the stage");
+  if (isMultiplying)
+    return decline("products of a warpgroup are not waited for");
 
   SmallVector<Element> candidates = collectCandidates();
   SmallVector<Element> chosen;

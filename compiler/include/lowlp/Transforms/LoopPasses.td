@@ -211,9 +211,10 @@ def OrderReleases : Pass<"lowlp-order-releases"> {
     complete since an instruction begins when its operands are there: the elements of accumulators that are still used after
     the arrival, as few as depend on all loads.
 
-    That is where the wait for the same place of a ring stands in the same block, only loads and `simt.ldmatrix` read shared
-    memory between the two, at most 8 elements of 32 bits will do, none of them a result of `simt.mma`, for which the warp would
-    have to wait, and the grid has less than three dimensions. Of other arrivals a remark says why they keep the fence.
+    That is where the wait for the same place of a ring stands in the same block; between the two only loads, `simt.ldmatrix`
+    and products by warpgroups that are waited for read shared memory, in branches too; at most 8 elements of 32 bits will do,
+    none of them a result of `simt.mma`, for which the warp would have to wait; and the grid has less than three dimensions. Of
+    other arrivals a remark says why they keep the fence.
 
     Guarantees: what an arrival releases has been read.
 

@@ -21,6 +21,7 @@ Sources: APT-LLM (section III), ABQ-LLM (arXiv 2408.08554). Accumulators by i + 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +69,9 @@ class LinearCode:
         return cls(found.bits, 1 if found.is_integer else 2, int(found.min))
 
 
+_code_of = functools.cache(LinearCode.of)
+
+
 @dataclass(frozen=True)
 class PlanesSpec:
     """What a product of planes computes: y [M, N] of weights [N, K], packed in the family b1, and activations [M, K].
@@ -112,12 +116,12 @@ class PlanesSpec:
     @property
     def w_code(self) -> LinearCode:
         """What codes of weights mean."""
-        return LinearCode.of(self.weight)
+        return _code_of(self.weight)
 
     @property
     def x_code(self) -> LinearCode:
         """What codes of x mean."""
-        return LinearCode.of(self.activation)
+        return _code_of(self.activation)
 
     @property
     def levels(self) -> int:

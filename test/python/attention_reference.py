@@ -27,8 +27,11 @@ def filled_cache(rng: np.random.Generator, lengths: list[int], **options: Any) -
         cache.key_scales[:], cache.value_scales[:] = np.nan, np.nan
     for pages, length in zip(table, lengths, strict=True):
         tokens = np.arange(length)
+        if cache.kind.vector:
+            # Codes are there already, and encoding is slow: the newest alone.
+            tokens = tokens[-max(cache.recent, 2) :]
         slots = pages[tokens // page] * page + tokens % page
-        k, v = rng.standard_normal((2, length, cache.kv_heads, cache.head_dim)).astype(np.float32)
+        k, v = rng.standard_normal((2, len(tokens), cache.kv_heads, cache.head_dim)).astype(np.float32)
         lowlp.kv_append(cache, k, v, slots.astype(np.int32))
     return cache, table
 

@@ -241,7 +241,7 @@ def test_all_that_is_shipped_is_prepared() -> None:
     command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert command
     rows = parse_rows(command[1])
-    shipped = {measured.entries[0].gpu: measured.entries for measured in measured.measured_schedules()}
+    shipped = {of_gpu.entries[0].gpu: of_gpu.entries for of_gpu in measured.measured_schedules()}
     index = PreparedKernels(Path(), "sm_90a", "", 132)
     keys = set()
     for number, kind in enumerate(KINDS.values()):

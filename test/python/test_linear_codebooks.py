@@ -90,8 +90,7 @@ def test_products(codec: str, n: int, k: int, group: int, m: int, activation: st
     y = lowlp.linear(x, qw, out_dtype="f32")
     wanted = x.astype(np.float64) @ values.astype(np.float64).T
     assert np.linalg.norm(y - wanted) <= LIMITS[activation] * np.linalg.norm(wanted)
-    places = random.permutation(k)[:40]
-    unit, values = np.eye(k, dtype=NUMPY[activation])[places], values[:, places]
+    unit = np.eye(k, dtype=NUMPY[activation])
     found = lowlp.linear(unit, qw, out_dtype="f32").T
     if vectors.entries in ("f16", "bf16") and vectors.entries != activation:
         assert np.linalg.norm(found - values) <= LIMITS[activation] * np.linalg.norm(values)

@@ -89,15 +89,14 @@ Operation *Release::findWait() {
   return nullptr;
 }
 
-/// Whether an op other than a load may read shared memory that the arrival
+/// Whether an op other than a load of shared memory may read what the arrival
 /// releases. Products by warpgroups have read when they are waited for.
 static bool mayRead(Operation *op) {
-  if (isa<simt::MbarrierWaitOp, simt::MbarrierArriveOp, simt::AssertOp,
-          simt::BarrierOp, simt::TakeTurnOp, simt::GiveTurnOp, simt::WgmmaOp,
-          simt::WgmmaFenceOp, simt::WgmmaCommitOp, simt::WgmmaWaitOp>(op))
+  if (isa<simt::LoadOp, simt::MbarrierWaitOp, simt::MbarrierArriveOp,
+          simt::AssertOp, simt::BarrierOp, simt::TakeTurnOp, simt::GiveTurnOp,
+          simt::WgmmaOp, simt::WgmmaFenceOp, simt::WgmmaCommitOp,
+          simt::WgmmaWaitOp>(op))
     return false;
-  if (auto load = dyn_cast<simt::LoadOp>(op))
-    return isShared(load.getBase());
   return !isMemoryEffectFree(op) && (!isa<MemoryEffectOpInterface>(op) ||
                                      hasEffect<MemoryEffects::Read>(op));
 }

@@ -17,25 +17,15 @@ using Factory = std::unique_ptr<Pass> (*)();
 
 /// Every pass of lowlp, in the order in which pipelines run them.
 static constexpr Factory kPasses[] = {
-    createExpandClusters,
-    createInferLayouts,
-    createReinterpretLayouts,
-    createChooseRings,
-    createPipelineLoops,
-    createFoldScales,
-    createPlanDecode,
-    createUseWarpgroups,
-    createVectorizeLookups,
-    createDecomposeBitSlices,
-    createPlaceCodebooks,
-    createExpandExchanges,
-    createPlanMemory,
-    createConvertToThread,
-    createSinkSelects,
-    createOrderReleases,
-    createConvertThreadToNVVM,
-    createConvertThreadToCPU,
-    createEmitPTX,
+    createExpandClusters,     createInferLayouts,
+    createReinterpretLayouts, createChooseRings,
+    createPipelineLoops,      createFoldScales,
+    createPlanDecode,         createUseWarpgroups,
+    createVectorizeLookups,   createDecomposeBitSlices,
+    createPlaceCodebooks,     createExpandExchanges,
+    createPlanMemory,         createConvertToThread,
+    createSinkSelects,        createConvertThreadToNVVM,
+    createConvertThreadToCPU, createEmitPTX,
 };
 
 static constexpr llvm::StringLiteral kPipelines[] = {

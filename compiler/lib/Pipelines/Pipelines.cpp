@@ -56,8 +56,6 @@ void lowlp::buildToNVVMPipeline(OpPassManager &manager,
   buildToThreadPipeline(manager, options);
   if (options.optLevel > 0)
     manager.addPass(createSinkSelects());
-  if (options.orderReleases)
-    manager.addPass(createOrderReleases());
   ConvertThreadToNVVMOptions lowering;
   lowering.arch = options.arch;
   manager.addPass(createConvertThreadToNVVM(lowering));

@@ -44,9 +44,6 @@ LogicalResult MbarrierArriveOp::verify() {
       bytes && (*bytes < 1 || *bytes > kMaxCount))
     return emitOpError("expected bytes must be 1 to ")
            << kMaxCount << ", but are " << *bytes;
-  if (!getAfter().empty() && !getByWarp())
-    return emitOpError("waits for values in place of the fence of a warp: it "
-                       "must be by_warp");
   if (lowlp::MulticastAttr::of(*this) && !getByWarp())
     return emitOpError("arrives in all blocks of a cluster, which the lanes of "
                        "a warp do: it must be by_warp");

@@ -40,17 +40,6 @@ module attributes {gpu.container_module} {
       // CHECK-SAME: elect.sync _|arrives, 0xffffffff;
       // CHECK-SAME: @arrives mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
-      // After a value there is no fence: whether the lane arrives has it, in bits that are none.
-      // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.z
-      // CHECK: %[[NONE:.*]] = llvm.sub %[[BLOCKS]]
-      // CHECK: %[[BITS:.*]] = llvm.bitcast %{{.*}} : f32 to i32
-      // CHECK: llvm.and %[[BITS]], %[[NONE]]
-      // CHECK-NOT: fence.acq_rel.cta
-      // CHECK: elect.sync _|arrives, 0xffffffff;
-      // CHECK-SAME: setp.eq.and.u32 arrives, $1, 0, arrives;
-      // CHECK-SAME: @arrives mbarrier.arrive.shared::cta.b64 _, [$0];
-      %f = arith.constant 1.0 : f32
-      simt.mbarrier_arrive %s[%i] by_warp after(%f : f32) : !simt.ptr<shared>
       // By a lane for each block of a cluster.
       // CHECK: fence.acq_rel.cta;
       // CHECK-SAME: setp.lt.u32 arrives, lane, 2;

@@ -15,8 +15,6 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] expects 4096 : <shared>
   // GENERIC: "simt.mbarrier_arrive"(%{{.*}}, %{{.*}}) <{bytes = 4096 : i64}> : (!simt.ptr<shared>, i64) -> ()
   simt.mbarrier_arrive %s[%i] expects 4096 : !simt.ptr<shared>
-  // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] by_warp after(%{{.*}} : i32) : <shared>
-  simt.mbarrier_arrive %s[%i] by_warp after(%parity : i32) : !simt.ptr<shared>
   // CHECK: simt.mbarrier_wait %{{.*}}[%{{.*}}] parity %{{.*}} : <shared>
   simt.mbarrier_wait %s[%i] parity %parity : !simt.ptr<shared>
   // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] by_warp : <shared>

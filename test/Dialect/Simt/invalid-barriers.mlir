@@ -24,14 +24,6 @@ func.func @arrive_bytes(%m: !simt.tensor_map, %g: !simt.ptr<global>, %s: !simt.p
 
 // -----
 
-func.func @arrive_after(%s: !simt.ptr<shared>, %i: i64, %p: i32) {
-  // expected-error @below {{'simt.mbarrier_arrive' op waits for values in place of the fence of a warp: it must be by_warp}}
-  simt.mbarrier_arrive %s[%i] after(%p : i32) : !simt.ptr<shared>
-  return
-}
-
-// -----
-
 func.func @arrive_space(%m: !simt.tensor_map, %g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %p: i32) {
   // expected-error @below {{'simt.mbarrier_arrive' op the mbarrier must be in shared memory}}
   simt.mbarrier_arrive %g[%i] : !simt.ptr<global>

@@ -31,10 +31,6 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<unsigned> optLevel{*this, "opt-level",
                             llvm::cl::desc("how far to optimise, 0 to 3"),
                             llvm::cl::init(3)};
-  Option<bool> orderReleases{
-      *this, "order-releases",
-      llvm::cl::desc("release stages after values, not fences, where possible"),
-      llvm::cl::init(false)};
 };
 
 /// From kernels of the block level to the program of one thread.

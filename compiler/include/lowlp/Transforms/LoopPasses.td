@@ -203,45 +203,4 @@ def SinkSelects : Pass<"lowlp-sink-selects"> {
   ];
 }
 
-def OrderReleases : Pass<"lowlp-order-releases"> {
-  let summary = "release a stage after values that its loads made, in place of a fence";
-  let description = [{
-    A warp that has read a stage arrives at an mbarrier, and a copy may overwrite the stage then. Its loads must be complete,
-    for which `simt.mbarrier_arrive by_warp` has a fence. Here it gets values instead, from which each of the loads has to be
-    complete since an instruction begins when its operands are there: the elements of accumulators that are still used after
-    the arrival, as few as depend on all loads.
-
-    That is where the wait for the same place of a ring stands in the same block; between the two only loads, `simt.ldmatrix`
-    and products by warpgroups that are waited for read shared memory, in branches too; at most 8 elements of 32 bits will do,
-    none of them a result of `simt.mma`, for which the warp would have to wait; and the grid has less than three dimensions. Of
-    other arrivals a remark says why they keep the fence.
-
-    Guarantees: what an arrival releases has been read.
-
-    Before:
-
-    ```mlir
-    simt.mbarrier_wait %full[%place] parity %parity : !simt.ptr<shared>
-    %word = simt.load %stage[%at] align 4 : !simt.ptr<shared> -> f32
-    %sum = arith.addf %word, %before : f32
-    simt.mbarrier_arrive %empty[%place] by_warp : !simt.ptr<shared>
-    scf.yield %sum : f32
-    ```
-
-    After:
-
-    ```mlir
-    simt.mbarrier_wait %full[%place] parity %parity : !simt.ptr<shared>
-    %word = simt.load %stage[%at] align 4 : !simt.ptr<shared> -> f32
-    %sum = arith.addf %word, %before : f32
-    simt.mbarrier_arrive %empty[%place] by_warp after(%sum : f32) : !simt.ptr<shared>
-    scf.yield %sum : f32
-    ```
-  }];
-  let dependentDialects = ["::mlir::vector::VectorDialect"];
-  let statistics = [
-    Statistic<"numReleases", "releases", "arrivals that come after values">,
-  ];
-}
-
 #endif // LOWLP_TRANSFORMS_LOOPPASSES_TD

@@ -108,7 +108,6 @@ private:
                                  /*by_warps=*/false);
     simt::FenceMbarrierInitOp::create(rewriter, loc);
     simt::MbarrierArriveOp::create(rewriter, loc, shared, offset,
-                                   /*after=*/ValueRange(),
                                    rewriter.getI64IntegerAttr(takenBytes),
                                    /*by_warp=*/false);
   }

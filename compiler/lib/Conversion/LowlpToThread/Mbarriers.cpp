@@ -71,8 +71,7 @@ struct MbarrierArrivePattern : OpConversionPattern<MbarrierArriveOp> {
     auto arrive = simt::MbarrierArriveOp::create(
         rewriter, loc, adaptor.getBarriers(),
         getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-        /*after=*/ValueRange(), /*bytes=*/IntegerAttr(),
-        /*by_warp=*/alloc && alloc.getByWarps());
+        /*bytes=*/IntegerAttr(), /*by_warp=*/alloc && alloc.getByWarps());
     if (MulticastAttr multicast = alloc ? MulticastAttr::of(alloc) : nullptr)
       arrive->setDiscardableAttr(MulticastAttr::kName, multicast);
     rewriter.eraseOp(op);
@@ -93,7 +92,7 @@ struct MbarrierExpectBytesPattern : OpConversionPattern<MbarrierExpectBytesOp> {
       simt::MbarrierArriveOp::create(
           rewriter, loc, adaptor.getBarriers(),
           getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-          /*after=*/ValueRange(), op.getBytesAttr(), /*by_warp=*/false);
+          op.getBytesAttr(), /*by_warp=*/false);
     }
     rewriter.eraseOp(op);
     return success();

@@ -188,8 +188,7 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
                ptx.number(*bytes) + ";");
     else if (op.getByWarp())
       arriveOnce(ptx, StringRef(at).drop_front().drop_back(),
-                 MulticastAttr::countBlocks(op),
-                 getNone(rewriter, op.getLoc(), adaptor.getAfter()));
+                 MulticastAttr::countBlocks(op));
     else
       ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
     rewriter.eraseOp(op);
@@ -203,50 +202,23 @@ private:
   /// What the warp arrives for is that a copy may overwrite what its lanes have
   /// read. Their loads may still be in flight, and those of lanes that do not
   /// arrive are ordered by nothing else: copies have been seen to overtake them
-  /// (ADR 0081). So there is a fence; or `none`, which no lane has before what
-  /// the warp loaded.
-  static void arriveOnce(Assembly &ptx, StringRef at, int64_t blocks,
-                         Value none) {
-    std::string arrives = none ? ptx.value32(none) : "";
-    std::string meet = std::string("{\n\t.reg .pred arrives;\n\t") +
-                       (none ? "" : "fence.acq_rel.cta;\n\t") +
+  /// (ADR 0081). So there is a fence.
+  static void arriveOnce(Assembly &ptx, StringRef at, int64_t blocks) {
+    std::string meet = "{\n\t.reg .pred arrives;\n\tfence.acq_rel.cta;\n\t"
                        "bar.warp.sync 0xffffffff;\n\t";
-    std::string waited =
-        none ? "setp.eq.and.u32 arrives, " + arrives + ", 0, arrives;\n\t" : "";
     if (blocks == 1)
-      ptx.emit(meet + "elect.sync _|arrives, 0xffffffff;\n\t" + waited +
-               "@arrives mbarrier.arrive.shared::cta.b64 _, [" + at +
-               "];\n\t}");
+      ptx.emit(meet +
+               "elect.sync _|arrives, 0xffffffff;\n\t"
+               "@arrives mbarrier.arrive.shared::cta.b64 _, [" +
+               at + "];\n\t}");
     else
       ptx.emit(meet +
                ".reg .b32 lane;\n\t.reg .b64 there;\n\t"
                "mov.u32 lane, %laneid;\n\tsetp.lt.u32 arrives, lane, " +
-               Twine(blocks) + ";\n\t" + waited +
-               "@arrives mapa.shared::cluster.u64 there, " + at +
+               Twine(blocks) + ";\n\t@arrives mapa.shared::cluster.u64 there, " +
+               at +
                ", lane;\n\t"
                "@arrives mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}");
-  }
-
-  /// 0, made of values that loads made: an instruction does not begin before
-  /// its operands are there. They are masked by what is 0 in every launch and
-  /// known to no compiler, one less than the one block along z. Null without
-  /// values.
-  static Value getNone(ConversionPatternRewriter &rewriter, Location loc,
-                       ValueRange values) {
-    if (values.empty())
-      return nullptr;
-    Type i32 = rewriter.getI32Type();
-    Value one =
-        LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(1));
-    Value none = LLVM::SubOp::create(
-        rewriter, loc, NVVM::GridDimZOp::create(rewriter, loc, i32), one);
-    Value all;
-    for (Value value : values) {
-      Value bits = LLVM::BitcastOp::create(rewriter, loc, i32, value);
-      all =
-          all ? LLVM::OrOp::create(rewriter, loc, all, bits).getResult() : bits;
-    }
-    return LLVM::AndOp::create(rewriter, loc, all, none);
   }
 };
 

@@ -39,22 +39,15 @@ def Simt_MbarrierArriveOp : Simt_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, 
     One arrival for the current phase, which releases what this thread did before to all that wait for the phase. With
     `expects`, the phase is complete only when bulk copies have brought as many bytes more (PTX ISA,
     `mbarrier.arrive.expect_tx`). It does not wait. With `by_warp` the lanes of the warp come together, and arrive as one,
-    at an mbarrier that counts warps (PTX ISA, `bar.warp.sync`), after a fence that waits for their loads. With `after`
-    it waits for these values instead, which promise that all that the warp has read is there; the grid must then have
-    one block along z.
+    at an mbarrier that counts warps (PTX ISA, `bar.warp.sync`).
 
     ```mlir
     simt.mbarrier_arrive %s[%offset] : !simt.ptr<shared>
     simt.mbarrier_arrive %s[%offset] expects 4096 : !simt.ptr<shared>
-    simt.mbarrier_arrive %s[%offset] by_warp after(%sum, %word : f32, i32) : !simt.ptr<shared>
     ```
   }];
-  let arguments = (ins Simt_PtrType:$base, I64:$offset, Variadic<AnyTypeOf<[I32, F32]>>:$after,
-                       OptionalAttr<I64Attr>:$bytes, UnitAttr:$by_warp);
-  let assemblyFormat = [{
-    $base `[` $offset `]` (`expects` $bytes^)? (`by_warp` $by_warp^)? (`after` `(` $after^ `:` type($after) `)`)?
-    attr-dict `:` type($base)
-  }];
+  let arguments = (ins Simt_PtrType:$base, I64:$offset, OptionalAttr<I64Attr>:$bytes, UnitAttr:$by_warp);
+  let assemblyFormat = "$base `[` $offset `]` (`expects` $bytes^)? (`by_warp` $by_warp^)? attr-dict `:` type($base)";
   let hasVerifier = 1;
 }
 

@@ -300,15 +300,21 @@ private:
       return undoShifts(builder, loc, result);
     // Powers go to what a thread makes of a column, before threads give it to
     // each other.
-    if (auto column = findColumn(result, scales); column && !sumsOfX)
-      return multiplyColumn(*column, scales);
+    SmallVector<float> left = scales;
+    if (auto column = findColumn(result, scales); column && !sumsOfX) {
+      multiplyColumn(*column);
+      for (auto [power, taken] : llvm::zip_equal(left, column->taken))
+        power /= taken;
+      if (column->takesAll(scales))
+        return;
+    }
     SmallPtrSet<Operation *, 4> made;
     Value sum = result;
     auto remember = [&](Value value) {
       made.insert(value.getDefiningOp());
       return value;
     };
-    Value factors = buildRows(builder, loc, type, scales);
+    Value factors = buildRows(builder, loc, type, left);
     if (sumsOfX) {
       // The product with a power of two is exact, so one rounding is left, as
       // for a difference.
@@ -339,8 +345,9 @@ private:
     auto wide =
         result.hasOneUse() ? dyn_cast<CastOp>(*result.user_begin()) : CastOp();
     if (wide && wide.getType().getElementType().isF32())
-      if (auto column = findColumn(wide.getResult(), scales))
-        return multiplyColumn(*column, scales);
+      if (auto column = findColumn(wide.getResult(), scales);
+          column && column->takesAll(scales))
+        return multiplyColumn(*column);
     auto sum = ShrOp::create(builder, loc, result,
                              buildRows(builder, loc, type, exponents));
     result.replaceAllUsesExcept(sum, sum);

@@ -87,6 +87,19 @@ static bool areSmall(Value column) {
   return narrow.isF16() || *getElementBits(narrow) <= 8;
 }
 
+/// Of some powers of two those by which f32 holds what a column of bf16 is,
+/// with 1 for others: it has 16 bits more below the least bits of bf16, and no
+/// number above. None for any other column.
+static SmallVector<float> getHeldByBF16(Value column, ArrayRef<float> powers) {
+  auto wide = column.getDefiningOp<CastOp>();
+  if (!wide || !wide.getType().getElementType().isF32() ||
+      !wide.getSource().getType().getElementType().isBF16())
+    return {};
+  return llvm::map_to_vector(powers, [](float power) {
+    return power <= 1.0f && power >= 0x1p-16f ? power : 1.0f;
+  });
+}
+
 /// Whether a tile is a scalar that lies from 2^-64 to 2^64, as the kernel says:
 /// max(min(scalar, 2^64), 2^-64).
 static bool isBoundedSplat(Value tile) {
@@ -138,19 +151,22 @@ std::optional<ColumnOfFactors> lowlp::findColumn(Value tile,
   MulOp parts = getProductOfSmall(made, powers);
   bool areNear = llvm::all_of(
       powers, [](float power) { return power < 0x1p32f && power > 0x1p-32f; });
-  if (!parts && !areSmall(made) && !(areNear && areBounded(made)))
+  if (parts || areSmall(made) || (areNear && areBounded(made)))
+    return ColumnOfFactors{&factor, column, made, parts,
+                           llvm::to_vector(powers)};
+  SmallVector<float> held = getHeldByBF16(made, powers);
+  if (llvm::all_equal(held) && (held.empty() || held.front() == 1.0f))
     return std::nullopt;
-  return ColumnOfFactors{&factor, column, made, parts};
+  return ColumnOfFactors{&factor, column, made, parts, std::move(held)};
 }
 
-void lowlp::multiplyColumn(const ColumnOfFactors &found,
-                           ArrayRef<float> powers) {
+void lowlp::multiplyColumn(const ColumnOfFactors &found) {
   OpBuilder builder(found.factor->getOwner());
   Location loc = found.factor->getOwner()->getLoc();
   Value column = found.column;
   Value rows = moveBack(
       builder, column,
-      buildRows(builder, loc, cast<TileType>(column.getType()), powers));
+      buildRows(builder, loc, cast<TileType>(column.getType()), found.taken));
   // The second factor is that of several groups, and once multiplied.
   MulOp parts = found.parts;
   Value scaled =
@@ -169,13 +185,15 @@ static SmallVector<float> getPowers(ArrayRef<DecodePlan::Row> rows) {
 }
 
 bool lowlp::canScaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
-  return llvm::all_of(
-             rows,
-             [](const DecodePlan::Row &row) { return row.offset == 0; }) &&
-         findColumn(tile, getPowers(rows));
+  if (llvm::any_of(rows, [](const DecodePlan::Row &row) {
+        return row.offset != 0;
+      }))
+    return false;
+  SmallVector<float> powers = getPowers(rows);
+  std::optional<ColumnOfFactors> column = findColumn(tile, powers);
+  return column && column->takesAll(powers);
 }
 
 void lowlp::scaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
-  SmallVector<float> powers = getPowers(rows);
-  multiplyColumn(*findColumn(tile, powers), powers);
+  multiplyColumn(*findColumn(tile, getPowers(rows)));
 }

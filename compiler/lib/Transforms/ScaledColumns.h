@@ -23,16 +23,22 @@ struct ColumnOfFactors {
   mlir::Value column;
   mlir::Value made; // what a thread makes of the column, which it gives others
   MulOp parts;      // that as a product of small numbers, where it is one
+  // The powers of two that it takes, 1 where it takes none.
+  llvm::SmallVector<float> taken;
+
+  bool takesAll(llvm::ArrayRef<float> powers) const {
+    return llvm::ArrayRef<float>(taken) == powers;
+  }
 };
 
 /// The column of factors by which a tile is multiplied and by nothing else, if
-/// f32 holds it times powers of two.
+/// f32 holds it times some of these powers of two.
 std::optional<ColumnOfFactors> findColumn(mlir::Value tile,
                                           llvm::ArrayRef<float> powers);
 
-/// The column takes powers of two, in place of the tile that it multiplies: a
-/// product a row and not one an element.
-void multiplyColumn(const ColumnOfFactors &found, llvm::ArrayRef<float> powers);
+/// The column takes its powers of two, in place of the tile that it multiplies:
+/// a product a row and not one an element.
+void multiplyColumn(const ColumnOfFactors &found);
 
 /// Whether a plan takes nothing but powers of two off `tile`, fragments or
 /// weights widened to f32, and a column by which it is multiplied, and by

@@ -1,6 +1,8 @@
 //===- CodedProducts.cpp - products of decoded weights --------------------===//
 #include "CodedProducts.h"
 
+#include "lowlp/Layout/LayoutAlgebra.h"
+
 #include "mlir/IR/Matchers.h"
 
 #include <cmath>
@@ -51,13 +53,22 @@ Value lowlp::getRepeatedColumn(Value tile) {
   return isColumn ? broadcast.getSource() : Value();
 }
 
+/// The tile whose registers a tile sees in other dimensions; else the tile.
+static Value stripView(Value tile) {
+  auto view = tile.getDefiningOp<ViewOp>();
+  bool isAlike = view && view.getSource().getType().getElementType() ==
+                             view.getType().getElementType();
+  return isAlike ? view.getSource() : tile;
+}
+
 /// `cast(codes)`; null for anything else.
 static UnpackOp getCast(Value tile) {
   auto cast = tile.getDefiningOp<CastOp>();
   return cast ? cast.getSource().getDefiningOp<UnpackOp>() : UnpackOp();
 }
 
-/// `cast(codes) * scales` and `(cast(codes) - zeros) * scales`.
+/// `cast(codes) * scales` and `(cast(codes) - zeros) * scales`, of codes that
+/// may be seen in slices of K.
 static CodedWeights getScaled(MulOp product) {
   for (auto [weights, factors] :
        {std::pair(product.getLhs(), product.getRhs()),
@@ -69,9 +80,9 @@ static CodedWeights getScaled(MulOp product) {
     if (auto difference = weights.getDefiningOp<SubOp>()) {
       found.zeros = getRepeatedColumn(difference.getRhs());
       if (found.zeros)
-        found.codes = getCast(difference.getLhs());
+        found.codes = getCast(stripView(difference.getLhs()));
     } else {
-      found.codes = getCast(weights);
+      found.codes = getCast(stripView(weights));
     }
     if (found.codes)
       return found;
@@ -79,13 +90,30 @@ static CodedWeights getScaled(MulOp product) {
   return {};
 }
 
+/// Whether operand `a` has its codes where they are, while they are scaled in a
+/// tile of type `scaled`: in `a` itself, or in its slices of K.
+static bool isBySlices(const CodedWeights &weights, TileType scaled, Value a) {
+  if (!weights.codes)
+    return false;
+  const Layout &layout = cast<TileType>(a.getType()).getLayout();
+  UnpackOp codes = weights.codes;
+  int64_t rows = layout.shape()[0];
+  if (!(codes.getCodes().getType().getLayout() == layout) ||
+      scaled.getRank() != 2 || scaled.getShape()[0] % rows != 0)
+    return false;
+  Result<Layout> stacked = stackSlices(layout, scaled.getShape()[0] / rows);
+  return stacked && *stacked == scaled.getLayout();
+}
+
 CodedWeights lowlp::getWeights(Product product) {
   return getWeights(product.getA().get());
 }
 
 CodedWeights lowlp::getWeights(Value a) {
-  if (auto scaled = a.getDefiningOp<MulOp>())
-    return getScaled(scaled);
+  if (auto scaled = stripView(a).getDefiningOp<MulOp>()) {
+    CodedWeights found = getScaled(scaled);
+    return isBySlices(found, scaled.getType(), a) ? found : CodedWeights();
+  }
   // Codes of 8 bits may be operands as they are.
   if (auto codes = a.getDefiningOp<UnpackOp>())
     return {codes};

@@ -161,11 +161,18 @@ static LogicalResult verifyRows(DecodeOp op, StringRef name, TileType rows) {
     return op.emitOpError()
            << name << " must hold " << fragments.getElementType()
            << ", but hold " << rows.getElementType();
-  if (rows.getShape() != ArrayRef<int64_t>{fragments.getShape()[0], 1})
-    return op.emitOpError() << name << " must be " << fragments.getShape()[0]
-                            << "x1, but are " << rows;
+  int64_t m = fragments.getShape()[0];
+  if (rows.getRank() != 2 || rows.getShape()[0] % m != 0 ||
+      rows.getShape()[1] != 1)
+    return op.emitOpError()
+           << name << " must be " << m
+           << "x1, or a multiple of the rows by slices, but are " << rows;
+  Result<Layout> stacked =
+      stackSlices(fragments.getLayout(), rows.getShape()[0] / m);
+  if (!stacked)
+    return op.emitOpError() << name << ": " << stacked.error();
   Result<std::vector<int64_t>> locals =
-      broadcastLocals(rows.getLayout(), fragments.getLayout());
+      broadcastLocals(rows.getLayout(), *stacked);
   if (!locals)
     return op.emitOpError() << name << ": " << locals.error();
   return success();

@@ -135,6 +135,18 @@ Result<Layout> lowlp::squeeze(const Layout &layout,
   return std::move(lists).build();
 }
 
+Result<Layout> lowlp::stackSlices(const Layout &layout, int64_t slices) {
+  std::vector<int64_t> shape = layout.shape();
+  if (shape.size() != 2 || slices < 1 || shape[1] % slices != 0)
+    return Error{"slices are of K in [M, K], and divide it; found " +
+                 std::to_string(slices) + " of " + tupleText(shape)};
+  int64_t m = shape[0], k = shape[1] / slices;
+  Result<Layout> cut = reshape(layout, {m, slices, k});
+  if (!cut)
+    return cut;
+  return reshape(*permute(*cut, {1, 0, 2}), {slices * m, k});
+}
+
 Result<Layout> lowlp::unsqueeze(const Layout &layout,
                                 const std::vector<int64_t> &dims) {
   int64_t rank = layout.rank() + static_cast<int64_t>(dims.size());

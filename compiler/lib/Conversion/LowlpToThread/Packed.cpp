@@ -412,8 +412,9 @@ private:
     const Layout &fragments = op.getFragments().getType().getLayout();
     Value negated = arith::NegFOp::create(builder, loc, adaptor.getZeros());
     auto fill = [&](Value rows, TileType type, int which) {
-      std::vector<int64_t> locals =
-          *broadcastLocals(type.getLayout(), fragments);
+      int64_t slices = type.getShape()[0] / fragments.shape()[0];
+      std::vector<int64_t> locals = *broadcastLocals(
+          type.getLayout(), *stackSlices(fragments, slices));
       for (auto [place, local] : llvm::zip_equal(tile.places, locals)) {
         int row = placement.getRowOfSlot(place.slot + slotOffset);
         Value &word = parameters[place.unit][2 * row + which];

@@ -121,7 +121,8 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
 
     With the ending `weights` they are `scale * (value of the stored code - zero)`, where the difference and the product
     are rounded. `scales` and `zeros` are of the type of the result, hold one number for each row, and are repeated along it
-    as `lowlp.broadcast` does.
+    as `lowlp.broadcast` does. With S times the rows they are of S slices of K, one above the other, as accumulators of
+    `lowlp.dot` are.
 
     ```mlir
     %a = lowlp.decode %words scales %s : !rows zeros %z : !rows

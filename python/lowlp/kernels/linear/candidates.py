@@ -177,10 +177,10 @@ def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Devi
 
 def has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
     """Whether there is a kernel with stages, and with weights as exact as `rows` rows of x are promised to have."""
-    if not schedule.warpgroups:
-        return can_stream(spec, schedule)
     if schedule.scales_on == "weights" and (not spec.scales_weights or (spec.out == "f32" and rows <= EXACT_ROWS)):
         return False
+    if not schedule.warpgroups:
+        return can_stream(spec, schedule)
     return can_go_wide(spec, schedule)
 
 

@@ -128,7 +128,7 @@ def fit_of(spec: LinearSpec, schedule: Schedule | None) -> Fit | None:
     if (
         spec.vectors
         or schedule is None
-        or not schedule.warpgroups
+        or not schedule.stages
         or schedule.scales_on != "weights"
         or spec.activation != "f16"
     ):

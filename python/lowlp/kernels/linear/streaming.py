@@ -37,6 +37,7 @@ from .parts import (
     Arguments,
     a_fragment,
     added,
+    as_activation,
     as_f32,
     as_small_f16,
     can_leave_parts,
@@ -50,7 +51,7 @@ from .parts import (
     view_of_result,
     x_fragment,
 )
-from .scaled_weights import kept_factor
+from .scaled_weights import can_scale_weights, fit_of, kept_factor
 from .schedule import Schedule
 from .segments import (
     Granule,
@@ -100,7 +101,8 @@ class _Layouts:
     """How the threads of a block hold what one part of a step needs, of one product; warps in the order [slices, warps
     along N]. A slice takes all of its units at once, or a granule of one where groups are no whole units.
 
-    weights      [rows, K that is taken at once]
+    weights      [rows, K that is taken at once], and
+    stacked      the same registers as [slices x rows, K that a slice takes]
     x_units      [units of it, columns, 64 or granule], or with units side by side half as many of 128, and
     x            the same registers as [columns, K that is taken at once]; all warps of a slice hold the same
     accumulators         [slices x rows, columns]
@@ -125,6 +127,7 @@ class _Layouts:
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
         in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * a_fragment(spec)
         self.weights = column_spatial(warps, slices) * in_warp
+        self.stacked = spatial(slices * warps, 1) * in_warp
         beside = units_side_by_side(spec, schedule)
         # Of a slice's own units, else of those of neighbouring slices.
         own = math.gcd(units, beside)
@@ -194,6 +197,8 @@ class _Plan:
     segments       of what a slice takes in a step
     has_small_scales  they are divided by `E4M3_UNSCALE`
     unscale        what accumulators are multiplied by at the end
+    on_weights     scales go on weights
+    is_fitted      times 2^-p, which accumulators are without at the end
     units_one_by_one  that a slice takes granules of in a step; 1 where it takes its units at once
     x_units        side by side in x
     """
@@ -209,6 +214,8 @@ class _Plan:
         # What is added to scaled products must be of their size.
         self.has_small_scales = spec.scale == "e4m3" and not spec.offsets and not spec.adds_integers
         self.unscale = (E4M3_UNSCALE if self.has_small_scales else 1.0) / kept_factor(spec)
+        self.on_weights = schedule.scales_on == "weights"
+        self.is_fitted = fit_of(spec, schedule) is not None
         self.units_one_by_one, self.x_units = 1, units_side_by_side(spec, schedule)
         if has_small_groups(spec):
             self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec), spec.step_k)
@@ -259,15 +266,17 @@ class _Block:
         zero = partial(ll.full, 0, total_type(self.plan.spec), layout=self.plan.layouts.accumulators)
         return tuple(zero() for _ in range(self.plan.parts * self.plan.spec.products))
 
+    def load(self, view: Any, group: list[Any], row: ll.Scalar) -> ll.Tile:
+        """Scales and the like of a group of each slice, as they are stored, from a row on."""
+        return ll.load_global(view, offsets=[*group, row], layout=self.plan.layouts.loaded)
+
     def of_rows(self, view: Any, kind: str, group: list[Any], row: ll.Scalar, loaded: dict[Any, ll.Tile]) -> ll.Tile:
         """Scales and the like of a step, a number for each row of its accumulators.
 
         loaded  bytes with the fields of several groups, by view, number and row, which are loaded once
         """
-        layouts = self.plan.layouts
-
         def load(number: Any) -> ll.Tile:
-            return ll.load_global(view, offsets=[*group[:-1], number, row], layout=layouts.loaded)
+            return self.load(view, [*group[:-1], number], row)
 
         def load_once(number: Any) -> ll.Tile:
             key = (id(view), number, id(row))
@@ -382,6 +391,27 @@ class _Block:
             acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column, supers, loaded)
         return acc
 
+    def scaled(self, values: ll.Tile, group: list[Any], row: ll.Scalar) -> ll.Tile:
+        """Weights of a segment of each slice times their scales, by the steps of `dequantize` and rounded once.
+
+        row  of scales, at which they begin
+        """
+        spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
+        column = layouts.stacked.reduce([1], keep_dims=True)
+
+        def of_rows(view: Any, kind: str) -> ll.Tile:
+            tile = as_activation(self.load(view, group, row), kind, spec.activation)
+            return ll.view(tile, dtype=tile.dtype, layout=column)
+
+        scale = of_rows(views.scales, spec.scale)
+        if self.plan.is_fitted:
+            fit = ll.full(self.operands.fit, "f32", layout=column)
+            scale = scale * ll.cast(fit, spec.activation)
+        stacked = ll.view(values, dtype=values.dtype, layout=layouts.stacked)
+        if spec.zeros:
+            stacked = stacked - of_rows(views.correctors, spec.zeros)
+        return ll.view(stacked * scale, dtype=values.dtype, layout=layouts.weights)
+
     @ll.inline
     def with_segment(self, acc, segment, units, k_of_units, group, rows, column, supers, loaded):  # type: ignore[no-untyped-def]
         """The results of all parts and products with what a segment of each slice adds to it.
@@ -394,7 +424,7 @@ class _Block:
         spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
         x_tiles = [self.x_tile(units[at.unit], column, at.first_step) for at in segment.granules]
         sum_x = self.zero()
-        if needs_sum_of_x(spec):
+        if needs_sum_of_x(spec) and not self.plan.on_weights:
             for x_tile in x_tiles:
                 sum_x = ll.dot(ones(spec, layouts.weights), x_tile, sum_x)
         results: list[ll.Tile] = []
@@ -402,7 +432,8 @@ class _Block:
         if len(group) > 1 and spec.table == "group":
             of_table = group[0] * len(self.plan.segments) + group[1]
         for previous, (packed_row, row_of_scales), of_supers in zip(acc, rows, supers, strict=True):
-            adds_to_total = is_one_sum(spec) and not adds_in_parts(spec)
+            on_weights = self.plan.on_weights
+            adds_to_total = on_weights or (is_one_sum(spec) and not adds_in_parts(spec))
             raw = previous if adds_to_total else self.zero()
             for at, x_tile in zip(segment.granules, x_tiles, strict=True):
                 in_unit, first_step = place_in_units(spec, 0, at.first_step)
@@ -410,8 +441,11 @@ class _Block:
                 codes = ll.load_packed(
                     views.weights, offsets=[packed_row, k], layout=layouts.weights, first_step=first_step
                 )
-                raw = ll.dot(self.decode(codes, of_table, row_of_scales), x_tile, raw)
-            if is_one_sum(spec):
+                values = self.decode(codes, of_table, row_of_scales)
+                if on_weights:
+                    values = self.scaled(values, group, row_of_scales)
+                raw = ll.dot(values, x_tile, raw)
+            if on_weights or is_one_sum(spec):
                 results.append(raw if adds_to_total else previous + raw)
                 continue
             scale = self.of_rows(views.scales, spec.scale, group, row_of_scales, loaded)
@@ -435,6 +469,8 @@ class _Block:
         row = row + part * self.plan.rows_of_part
         if self.plan.unscale != 1.0:
             accumulators = tuple(acc * self.plan.unscale for acc in accumulators)
+        if self.plan.is_fitted:
+            accumulators = tuple(acc * self.operands.unfit for acc in accumulators)
         spec, y_view, first_of_expert = self.plan.spec, self.views.y, None
         if self.at is not None:
             y_view = view_of_result(spec, self.operands.y, self.at.stop, spec.columns_of_y)
@@ -558,11 +594,19 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and (spec.table != "group" or schedule.slices == 1)
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
+        and (schedule.scales_on == "accumulators" or can_scale_streamed(spec))
         and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == schedule.multicast == 1
         and (not rows_kept(spec, schedule) or (can_keep(spec, schedule) and not spec.experts))
         and (not schedule.staged_rows or (schedule.columns == 8 and not rows_kept(spec, schedule) and not spec.experts))
     )
+
+
+def can_scale_streamed(spec: LinearSpec) -> bool:
+    """Whether scales may go on weights here, which pays where groups are short: those of the activation type in groups
+    that are no whole units."""
+    is_short = has_small_groups(spec) and not spec.k % UNIT_K and not spec.experts
+    return is_short and spec.scale == spec.activation and not spec.table and can_scale_weights(spec)
 
 
 def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:

@@ -35,7 +35,7 @@ SCALE_FORMS = ("own", "other", "e8m0", "e4m3", "two levels")
 SCALES_ON = ("accumulators", "weights", "rows")
 FORMS = (
     "plain",
-    *(f"streamed, {tiles}" for tiles in ("shared", "a tile each")),
+    *(f"streamed, {tiles}, {where}" for where in SCALES_ON[:2] for tiles in ("shared", "a tile each")),
     *(f"wgmma, {tiles}, {where}" for where in SCALES_ON for tiles in ("shared", "a tile each", "clusters")),
 )
 SMOOTH = tuple(epilogue for epilogue in EPILOGUES if epilogue != "relu")
@@ -161,7 +161,8 @@ def _schedules(form: str, spec: LinearSpec, m: int, rng: random.Random) -> Itera
                 slices=rng.choice((1, 2, 4)),
                 units=period if period > 1 else rng.choice((1, 2)),
                 steps=rng.choice((1, 2)),
-                share_tiles=rest == ["shared"],
+                share_tiles=rest[0] == "shared",
+                scales_on=rest[1],
                 **fields,
             )
         else:

@@ -24,7 +24,7 @@ from .scaled_weights import can_scale_rows
 from .schedule import KEPT_ROWS, ROW_TILES, STEPS, UNITS, WARPS, Schedule
 from .segments import has_small_groups, units_of_period
 from .spec import LinearSpec
-from .streaming import can_stream
+from .streaming import can_scale_streamed, can_stream
 from .tiles import tiles_of
 from .warpgroups import can_go_wide, has_columns
 
@@ -190,7 +190,15 @@ def units_of_step(spec: LinearSpec) -> tuple[int, ...]:
 
 
 def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
-    """Divisions into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
+    """Divisions without warpgroups, with scales on accumulators and, where they may be, on weights."""
+    for division in _streamed_divisions(spec, rows, device):
+        yield division
+        if can_scale_streamed(spec):
+            yield dataclasses.replace(division, scales_on="weights")
+
+
+def _streamed_divisions(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
+    """Into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
     columns = min(rows, _STREAMED_COLUMNS[-1])
     unit_rows = spec.products * max(16, spec.rows_of_unit)
     for blocks_per_sm in (1, 2, 3):

@@ -54,6 +54,9 @@ _WIDEN_BF16: Final = 2.0
 _SCALE_SUM: Final = 0.7
 _LOAD_SCALES: Final = 25.0
 _SHARE_SCALES: Final = 18.0
+# To scale 16 x 16 weights, and to load for it the scales of 16 rows.
+_SCALE_WEIGHTS: Final = 8.0
+_LOAD_FACTORS: Final = 8.0
 # For each stage with more than 16 columns.
 _SHARE_STAGE: Final = 150.0
 # Of few columns with such groups: of these cycles, and more for each stage of a warp. Fitted to 266 kernels of 44
@@ -190,7 +193,10 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
     scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
-    if has_small_groups(spec):
+    if schedule.scales_on == "weights":
+        fragment = form.product * schedule.columns / 8 + 1.5 * decode + _SCALE_WEIGHTS
+        scaled = weights_of_slice / spec.group_size * schedule.row_tiles * _LOAD_FACTORS * (1 + bool(spec.corrector))
+    elif has_small_groups(spec):
         # Each group has scales of its own to load and to convert, and zero points to take off.
         groups = weights_of_slice / spec.group_size
         load = _SHARE_SCALES if is_shared else _LOAD_SCALES

@@ -226,7 +226,8 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part, small_groups = schedule.row_tiles // parts, 0
     is_shared = shares_scales(spec, schedule)
-    if has_small_groups(spec):
+    on_weights = schedule.scales_on == "weights"
+    if has_small_groups(spec) and not on_weights:
         # What each group begins with, and the scales of several that the assembler loads early: all of those whose
         # fields cross bytes.
         early = 512 // spec.group_size
@@ -246,7 +247,7 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
         + supers
         + _registers_of_long_stages(spec, schedule)
         + accumulators
-        + accumulators // parts
+        + (0 if on_weights else accumulators // parts)
         + schedule.columns * (1 if parts == 1 else schedule.units)
         + tiles_of_part * (4 + spec.bits // 2)
         + (_REGISTERS_OF_GATHERS if spec.table not in ("", "tensor") else 0)

@@ -192,6 +192,28 @@ def super_views(spec: LinearSpec, operands: Arguments) -> tuple[Any, Any]:
     return scales, offsets
 
 
+def scale_and_zero(
+    spec: LinearSpec, scale: ll.Tile, zero: ll.Tile | None, fit: ll.Scalar | None
+) -> tuple[ll.Tile, ll.Tile | None]:
+    """What is subtracted from decoded weights, if anything is, and what they are then multiplied by, in the activation
+    type.
+
+    scale  in that type, a column
+    zero   zero points as they are stored, beside it; None without
+    fit    the power of two by which the type holds the weights (`fit_of`); None without one
+    """
+    if fit is not None and not spec.table:
+        factor = ll.full(fit * 2.0 if spec.is_bipolar else fit, "f32", layout=scale.layout)
+        scale = scale * ll.cast(factor, spec.activation)
+    elif spec.is_bipolar:
+        scale = scale * 2.0
+    if zero is not None:
+        return scale, ll.cast(zero, spec.activation)
+    if spec.is_bipolar:
+        return scale, ll.full(((1 << spec.bits) - 1) / 2, spec.activation, layout=scale.layout)
+    return scale, None
+
+
 def needs_sum_of_x(spec: LinearSpec) -> bool:
     """Whether what the accumulators hold is put right with the sums of x of a group."""
     if spec.is_of_integers:

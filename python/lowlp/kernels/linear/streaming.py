@@ -37,7 +37,6 @@ from .parts import (
     Arguments,
     a_fragment,
     added,
-    as_activation,
     as_f32,
     as_small_f16,
     can_leave_parts,
@@ -47,6 +46,7 @@ from .parts import (
     make_linear,
     needs_sum_of_x,
     prescale_of_codes,
+    scale_and_zero,
     streamed_views,
     view_of_result,
     x_fragment,
@@ -399,17 +399,18 @@ class _Block:
         spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
         column = layouts.stacked.reduce([1], keep_dims=True)
 
-        def of_rows(view: Any, kind: str) -> ll.Tile:
-            tile = as_activation(self.load(view, group, row), kind, spec.activation)
+        def of_rows(view: Any) -> ll.Tile:
+            tile = self.load(view, group, row)
             return ll.view(tile, dtype=tile.dtype, layout=column)
 
-        scale = of_rows(views.scales, spec.scale)
-        if self.plan.is_fitted:
-            fit = ll.full(self.operands.fit, "f32", layout=column)
-            scale = scale * ll.cast(fit, spec.activation)
+        scale, zero = scale_and_zero(
+            spec,
+            of_rows(views.scales),
+            of_rows(views.correctors) if spec.corrector else None,
+            self.operands.fit if self.plan.is_fitted else None,
+        )
         stacked = ll.view(values, dtype=values.dtype, layout=layouts.stacked)
-        if spec.zeros:
-            stacked = stacked - of_rows(views.correctors, spec.zeros)
+        stacked = stacked if zero is None else stacked - zero
         return ll.view(stacked * scale, dtype=values.dtype, layout=layouts.weights)
 
     @ll.inline

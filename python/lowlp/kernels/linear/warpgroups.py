@@ -60,6 +60,7 @@ from .parts import (
     finished,
     make_linear,
     prescale_of_codes,
+    scale_and_zero,
     streamed_views,
     x_fragment,
 )
@@ -316,17 +317,8 @@ class Block:
             scale, fit = ll.cast(as_f32(scale, spec.scale, fit), spec.activation), None
         else:
             scale = as_activation(scale, spec.scale, spec.activation)
-        if fit is not None and not spec.table:
-            factor = ll.full(fit * 2.0 if spec.is_bipolar else fit, "f32", layout=scale.layout)
-            scale = scale * ll.cast(factor, spec.activation)
-        elif spec.is_bipolar:
-            scale = scale * 2.0
-        if spec.corrector:
-            return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation), None
-        if spec.is_bipolar:
-            middle = ((1 << spec.bits) - 1) / 2
-            return scale, ll.full(middle, spec.activation, layout=self.plan.layouts.column), None
-        return scale, None, None
+        zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
+        return *scale_and_zero(spec, scale, zero, fit), None
 
     def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None, scale2: Any) -> ll.Tile:
         """Weights, by the steps of `dequantize` and rounded once."""

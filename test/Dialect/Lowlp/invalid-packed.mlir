@@ -331,7 +331,7 @@ func.func @plan_scales(%w: !words, %s: !wide, %z: !rows) {
 !rows = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
 !row = !lowlp.tile<1x1xf16, reduce(spatial(8, 4), dims=[0, 1], keep_dims=True)>
 func.func @plan_zeros(%w: !words, %s: !rows, %z: !row) {
-  // expected-error @below {{'lowlp.decode' op zeros must be 16x1, but are '!lowlp.tile<1x1xf16}}
+  // expected-error @below {{'lowlp.decode' op zeros must be 16x1, or a multiple of the rows by slices, but are '!lowlp.tile<1x1xf16}}
   %a = lowlp.decode %w scales %s : !rows zeros %z : !row {plan = #lowlp.plan<["decode int4.f16 weights words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }

@@ -70,10 +70,27 @@ static Value roundToOdd(OpBuilder &builder, Location loc, bool isSigned,
   return arith::SelectOp::create(builder, loc, isLong, kept, value);
 }
 
+/// An integer of up to 16 bits as f32, out of the bits that 1.5 * 2^23 and the
+/// integer have as a sum. A conversion to f32 that is rounded to fewer bits
+/// later would become one to these, and take a slow pipe of the GPU.
+static Value addToBits(OpBuilder &builder, Location loc, Value value) {
+  constexpr uint32_t kBits = 0x4B400000;
+  constexpr float kNumber = 12582912.0f;
+  Value bits = arith::AddIOp::create(builder, loc, value,
+                                     makeI32(builder, loc, kBits));
+  Value sum =
+      arith::BitcastOp::create(builder, loc, builder.getF32Type(), bits);
+  Value number = arith::ConstantOp::create(builder, loc,
+                                           builder.getF32FloatAttr(kNumber));
+  return arith::SubFOp::create(builder, loc, sum, number);
+}
+
 Value lowlp::convertIntegerToF32(OpBuilder &builder, Location loc,
                                  IntegerType from, Type to, Value value) {
   if (from.getWidth() == kWordBits && !to.isF32())
     value = roundToOdd(builder, loc, from.isSigned(), value);
+  if (from.getWidth() <= 16 && !to.isF32())
+    return addToBits(builder, loc, value);
   if (from.isSigned())
     return arith::SIToFPOp::create(builder, loc, builder.getF32Type(), value);
   return arith::UIToFPOp::create(builder, loc, builder.getF32Type(), value);

@@ -49,20 +49,21 @@ _SCALE_BY_F16: Final = (3.0, 10.0)
 # Halves of bf16 take a shift or a permutation each to become f32.
 _WIDEN_BF16: Final = 2.0
 
-# Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units; and to
-# do so where threads of a warp share what they make of them (docs/adr/0050).
-_SCALE_SUM: Final = 0.7
-_LOAD_SCALES: Final = 25.0
+# Of few columns and of many: cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups
+# are no whole units; and to do so where threads of a warp share what they make of them (docs/adr/0050).
+_SCALE_SUM: Final = (1.84, 0.7)
+_LOAD_SCALES: Final = (17.6, 25.0)
 _SHARE_SCALES: Final = 18.0
 # To scale 16 x 16 weights, and to load for it the scales of 16 rows.
-_SCALE_WEIGHTS: Final = 8.0
-_LOAD_FACTORS: Final = 8.0
+_SCALE_WEIGHTS: Final = (13.9, 6.0)
+_LOAD_FACTORS: Final = 5.8
 # For each stage with more than 16 columns.
 _SHARE_STAGE: Final = 150.0
-# Of few columns with such groups: of these cycles, and more for each stage of a warp. Fitted to 266 kernels of 44
-# problems on an H200, 7 % apart (docs/adr/0072).
-_SMALL_GROUPS: Final = 0.7
-_SMALL_GROUPS_STAGE: Final = 80.0
+# Of few columns with such groups: of these cycles, more for each stage of a warp, and for each cycle where warps are too
+# few to keep an SM busy, by where scales go. Fitted to 413 kernels of 27 problems on an H200, 8 % apart (docs/adr/0097).
+_SMALL_GROUPS: Final = 0.75
+_SMALL_GROUPS_STAGE: Final = 44.0
+_SMALL_GROUPS_WARP: Final = {"accumulators": 0.87, "weights": 1.13}
 # Instructions more for two weights of groups of 16 that kernels by warpgroups scale, for few rows and for many.
 _SCALE_SMALL_GROUPS: Final = (0.5, 5.4)
 
@@ -151,10 +152,11 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     is_shared, has_many_columns = shares_scales(spec, schedule), schedule.columns > 16
     form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
     cycles, sums = cycles_of_warp(spec, schedule), schedule.row_tiles * schedule.columns / 2
+    for_each_cycle = form.warp
     if has_small_groups(spec) and not has_many_columns:
-        cycles = _SMALL_GROUPS * cycles + _SMALL_GROUPS_STAGE
+        cycles, for_each_cycle = _SMALL_GROUPS * cycles + _SMALL_GROUPS_STAGE, _SMALL_GROUPS_WARP[schedule.scales_on]
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
-    cycles_of_stage = max(warps_of_quarter * cycles, form.stage + form.warp * cycles)
+    cycles_of_stage = max(warps_of_quarter * cycles, form.stage + for_each_cycle * cycles)
     cycles_of_stage += _SHARE_STAGE if is_shared and has_many_columns else 0
     compute = stages * cycles_of_stage / device.cycles_per_us
 
@@ -194,13 +196,13 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
     sums = schedule.row_tiles * schedule.columns / 2
     scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
     if schedule.scales_on == "weights":
-        fragment = form.product * schedule.columns / 8 + 1.5 * decode + _SCALE_WEIGHTS
+        fragment = form.product * schedule.columns / 8 + 1.5 * decode + _SCALE_WEIGHTS[has_many_columns]
         scaled = weights_of_slice / spec.group_size * schedule.row_tiles * _LOAD_FACTORS * (1 + bool(spec.corrector))
     elif has_small_groups(spec):
         # Each group has scales of its own to load and to convert, and zero points to take off.
         groups = weights_of_slice / spec.group_size
-        load = _SHARE_SCALES if is_shared else _LOAD_SCALES
-        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * load)
+        load = _SHARE_SCALES if is_shared else _LOAD_SCALES[has_many_columns]
+        scaled = groups * (sums * _SCALE_SUM[has_many_columns] * (1 + bool(spec.corrector)) + schedule.row_tiles * load)
     return schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
 
 

@@ -253,3 +253,38 @@ lowlp.kernel @zeros_in_f32(%any: f32, %z: f32) attributes {grid = affine_map<() 
   %n = lowlp.neg %d : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x2x128xui32, spatial(1, 2, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x32xui4, column_spatial(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x32xf16, column_spatial(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!stacked = !lowlp.tile<32x16xf16, spatial(2, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!column = !lowlp.tile<32x1xf16, spatial(2, 1).local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<32x8xf16, spatial(2, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<32x8xf32, spatial(2, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Two warps have a slice of K each, whose rows have scales of their own: the weights are seen in slices as they are scaled.
+// CHECK-LABEL: lowlp.kernel @slices
+// CHECK: %[[SCALES:.*]] = lowlp.splat {{.*}} !lowlp.tile<32x1xf16
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} scales %[[SCALES]] : {{.*}} -> !lowlp.tile<16x32xf16
+// CHECK-NOT: lowlp.mul
+// CHECK: lowlp.dot %[[A]]
+lowlp.kernel @slices() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = lowlp.splat %half : f16 -> !column
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %seen = lowlp.view %a : !halves -> !stacked
+  %scales = lowlp.broadcast %s : !column -> !stacked
+  %w = lowlp.mul %seen, %scales : !stacked
+  %b = lowlp.view %w : !stacked -> !halves
+  %d = lowlp.dot %b, %x, %zeros : !halves, !x, !sum
+  %n = lowlp.neg %d : !sum
+  lowlp.return
+}

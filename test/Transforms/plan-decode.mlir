@@ -342,3 +342,41 @@ lowlp.kernel @scales_that_threads_share() attributes {grid = affine_map<() -> (1
   %n = lowlp.neg %acc : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<64x16xui1, local(4, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!brains = !lowlp.tile<64x16xbf16, local(4, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!brain_column = !lowlp.tile<64x1xbf16, local(8, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!column = !lowlp.tile<64x1xf32, local(8, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<16x8xbf16, local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x8xf32, local(8, 1).spatial(8, 4).local(1, 2)>
+
+// bf16 has the range of f32, whose least bits are 2^16 times smaller: powers from 2^-16 to 1 go to the column, others stay.
+// CHECK-LABEL: lowlp.kernel @scales_of_bf16
+// CHECK: %[[WIDE:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<64x1xbf16
+// CHECK: %[[RAW:.*]] = lowlp.dot
+// CHECK: lowlp.row_constants [1.000000e+00, 5.000000e-01, {{.*}}, 1.000000e+00] : !lowlp.tile<64x1xf32
+// CHECK: %[[COLUMN:.*]] = lowlp.mul %[[WIDE]], %{{.*}} : !lowlp.tile<64x1xf32
+// CHECK: %[[SCALES:.*]] = lowlp.broadcast %[[COLUMN]]
+// CHECK: %[[LEFT:.*]] = lowlp.row_constants [1.000000e+00, 1.000000e+00, {{.*}}, 6.400000e+01] : !lowlp.tile<64x8xf32
+// CHECK: %[[SUM:.*]] = lowlp.mul %{{.*}}, %[[LEFT]]
+// CHECK: lowlp.fma %[[SCALES]], %[[SUM]]
+lowlp.kernel @scales_of_bf16() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : bf16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : bf16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = lowlp.splat %half : bf16 -> !brain_column
+  %scale = lowlp.cast %s : !brain_column -> !column
+  %q = lowlp.unpack %words from "int1.bf16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !brains
+  %scales = lowlp.broadcast %scale : !column -> !sum
+  %d = lowlp.dot %a, %x, %zeros : !brains, !x, !sum
+  %acc = lowlp.fma %scales, %d, %zeros : !sum
+  %n = lowlp.neg %acc : !sum
+  lowlp.return
+}

@@ -42,11 +42,14 @@ def steps(model: Any, cache: Any) -> Any:
 def test_on_load_and_saved(tmp_path: Path) -> None:
     plain = transformers.AutoModelForCausalLM.from_pretrained(saved(tmp_path), dtype=torch.float32).cuda()
     model = loaded(tmp_path)
+    for name, module in model.named_modules():
+        if isinstance(module, lowlp.torch.Linear):
+            plain.get_submodule(name).weight.data = module.dequantize().float()
     assert all(tensor.is_cuda for tensor in model.state_dict().values())
     lowlp.torch.warm_up(model, rows=[2, 24], progress=False)
     with torch.no_grad():
         wanted, found = plain(IDS).logits, model(IDS).logits.float()
-        assert (found - wanted).norm() <= 5e-2 * wanted.norm()
+        assert (found - wanted).norm() <= 2e-2 * wanted.norm()
         model.save_pretrained(tmp_path / "own")
         again = lowlp.transformers.from_pretrained(tmp_path / "own", dtype=torch.bfloat16, device_map="cuda")
         assert torch.equal(again(IDS).logits.float(), found)

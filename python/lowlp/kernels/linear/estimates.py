@@ -286,9 +286,48 @@ def _has_offset(spec: LinearSpec) -> bool:
     return is_signed and spec.bits > 1
 
 
+class _Wide(NamedTuple):
+    """What kernels by warpgroups for up to 64 rows of x take.
+
+    column, product     cycles of 64 x 16 weights for each column of x, and whatever their number
+    decode              for each instruction for two weights
+    scaled, no_producer more where weights are scaled, and where warps that multiply copy
+    own_stage, stage    cycles for each stage, of a tile of one block's own and else
+    overlap             of the shorter of memory and computation, what the longer does not hide
+    begin_us            more than other kernels take to begin
+    sharing_us, part_us to share tiles, and for each further block of a tile of 8192 accumulators
+    exchange_us         what the blocks of a cluster take to exchange accumulators
+    fill_us             until the first stages are there, for each KB of one, of all blocks of an SM
+    pair_us             less, for each further block of an SM
+    """
+
+    column: float
+    product: float
+    decode: float
+    scaled: float
+    no_producer: float
+    own_stage: float
+    stage: float
+    overlap: float
+    begin_us: float
+    sharing_us: float
+    part_us: float
+    exchange_us: Mapping[int, float]
+    fill_us: float
+    pair_us: float
+
+
+# Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to others.
+_WIDE_HALVES: Final = _Wide(
+    0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44
+)
+_WIDE_BYTES: Final = _Wide(0.36, 5.7, 8.8, 4.0, 4.0, 170, 205, 0.06, -0.5, 3.8, 0.28, _EXCHANGE_US, 0.0, 0.0)
+
+
 def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """Of a kernel by warpgroups for few rows of x: the tensor cores of an SM make products one after the other, and
     wait while weights are decoded, and between stages. Where tiles are shared, each part of one is stored and read."""
+    form = _WIDE_BYTES if spec.is_of_bytes else _WIDE_HALVES
     tiles_of_columns = -(-m // schedule.columns)
     tiles = -(-spec.n // schedule.rows) * tiles_of_columns
     memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
@@ -297,21 +336,25 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
-    extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
+    extra = (form.scaled if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else form.no_producer)
     decode += _beside_plan(spec, schedule, many=False)
-    cycles = (0.36 * schedule.columns + 5.7) * spec.x_bytes / 2 + 8.8 * decode + extra
+    cycles = (form.column * schedule.columns + form.product) * spec.x_bytes / 2 + form.decode * decode + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
     products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
     # A loop over the stages of one tile is shorter than one that also ends tiles.
-    compute = (products * cycles + (170 if schedule.has_tile_each else 205) * stages_of_sm) / device.cycles_per_us
+    between = form.own_stage if schedule.has_tile_each else form.stage
+    compute = (products * cycles + between * stages_of_sm) / device.cycles_per_us
     ending = 0.0
     if schedule.cluster > 1:
-        ending = _EXCHANGE_US[schedule.cluster]
+        ending = form.exchange_us[schedule.cluster]
     elif stages % blocks or tiles % blocks:
-        ending = 3.8 + 0.28 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
-    return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
+        parts = max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
+        ending = form.sharing_us + form.part_us * parts
+    beginning = form.begin_us + form.fill_us * stage_bytes(spec, schedule) / 1000 * schedule.blocks_per_sm
+    beginning -= form.pair_us * (schedule.blocks_per_sm - 1)
+    return device.launch_us + beginning + max(memory, compute) + form.overlap * min(memory, compute) + ending
 
 
 class _Form(NamedTuple):

@@ -51,14 +51,14 @@ _WIDEN_BF16: Final = 2.0
 
 # Of few columns and of many: cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups
 # are no whole units; and to do so where threads of a warp share what they make of them (docs/adr/0050).
-_SCALE_SUM: Final = (1.84, 0.7)
-_LOAD_SCALES: Final = (17.6, 25.0)
+_SCALE_SUM: Final = (1.84, 0.42)
+_LOAD_SCALES: Final = (17.6, 0.8)
 _SHARE_SCALES: Final = 18.0
 # To scale 16 x 16 weights, and to load for it the scales of 16 rows.
-_SCALE_WEIGHTS: Final = (13.9, 6.0)
+_SCALE_WEIGHTS: Final = (13.9, 10.8)
 _LOAD_FACTORS: Final = 5.8
 # For each stage with more than 16 columns.
-_SHARE_STAGE: Final = 150.0
+_SHARE_STAGE: Final = 21.0
 # Of few columns with such groups: of these cycles, more for each stage of a warp, and for each cycle where warps are too
 # few to keep an SM busy, by where scales go. Fitted to 413 kernels of 27 problems on an H200, 8 % apart (docs/adr/0097).
 _SMALL_GROUPS: Final = 0.75
@@ -99,6 +99,7 @@ class _Streamed(NamedTuple):
     stage_us     for each stage of a block, whatever is in it
     warp_us      for each warp of an SM
     double_us    where a block has two places for stages, and not three or more
+    slice_us     for slices to exchange a column of a tile of 16 rows
     """
 
     product: float
@@ -113,15 +114,16 @@ class _Streamed(NamedTuple):
     stage_us: float
     warp_us: float
     double_us: float
+    slice_us: float
 
 
-# Of up to 16 columns the last six are fitted to 831 kernels of 39 problems drawn at random (docs/adr/0073); of more, to
-# 614 kernels of narrow weights for 17 to 160 rows on an H200, 10 % apart (docs/adr/0047).
-_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 2.7, 0.0, 0.15, -1.5, 0.085, 0.08, 1.1)
-_MANY_COLUMNS: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24, 0.0, 0.0, 0.0, 0.0, 0.0)
+# Of up to 16 columns all from `block_us` on are fitted to 831 kernels of 39 problems drawn at random (docs/adr/0073); of
+# more, to 295 kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to others
+# (docs/adr/0047).
+_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 2.7, 0.0, 0.15, -1.5, 0.085, 0.08, 1.1, 0.0)
+_MANY_COLUMNS: Final = _Streamed(8.15, 143, 0.85, 0.52, 0.94, 1.56, 0.32, 0.0, 0.28, 0.075, 0.038, 0.72, 0.0005)
+_MANY_COLUMNS_OF_BYTES: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24, 0.0, 0.0, 0.0, 0.0, 0.0, 0.00125)
 
-# What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
-_EXCHANGED_US: Final = 0.00125
 # What the blocks of a cluster take to exchange their accumulators, for few rows of x; and what they take longer than
 # `_CLUSTER` has it for many.
 _EXCHANGE_US: Final = {2: 2.0, 4: 1.1, 8: 1.4}
@@ -150,7 +152,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.74 * (-(-m // schedule.columns) - 1))
 
     is_shared, has_many_columns = shares_scales(spec, schedule), schedule.columns > 16
-    form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
+    form = _streamed_form(spec, schedule)
     cycles, sums = cycles_of_warp(spec, schedule), schedule.row_tiles * schedule.columns / 2
     for_each_cycle = form.warp
     if has_small_groups(spec) and not has_many_columns:
@@ -174,11 +176,17 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     tiles_of_block = max(1, tiles / blocks) if are_shared else 1
     ending = form.tile_us * (tiles_of_block - 1)
     if has_many_columns:
-        ending += _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns * tiles_of_block
+        ending += form.slice_us * schedule.slices * schedule.row_tiles * schedule.columns * tiles_of_block
     if are_shared:
         ending += form.sharing_us
         ending += max(0, blocks / tiles - 1) * (form.block_us + form.part_us * schedule.warps * sums / 256)
     return beginning + both + ending + (keeping_us(spec, schedule) if schedule.kept_rows else 0.0)
+
+
+def _streamed_form(spec: LinearSpec, schedule: Schedule) -> _Streamed:
+    if schedule.columns <= 16:
+        return _FEW_COLUMNS
+    return _MANY_COLUMNS_OF_BYTES if spec.is_of_bytes else _MANY_COLUMNS
 
 
 def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
@@ -190,7 +198,7 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
         # Offsets of codes are taken off weights.
         sums_of_x = 0
     decode = 4 * (_decode(spec) + _lookup(spec, _STREAMED_LOOK_UP))
-    form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
+    form = _streamed_form(spec, schedule)
     fragment = form.product * _of_product(spec) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2

@@ -185,9 +185,8 @@ static SmallVector<float> getPowers(ArrayRef<DecodePlan::Row> rows) {
 }
 
 bool lowlp::canScaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
-  if (llvm::any_of(rows, [](const DecodePlan::Row &row) {
-        return row.offset != 0;
-      }))
+  if (llvm::any_of(rows,
+                   [](const DecodePlan::Row &row) { return row.offset != 0; }))
     return false;
   SmallVector<float> powers = getPowers(rows);
   std::optional<ColumnOfFactors> column = findColumn(tile, powers);

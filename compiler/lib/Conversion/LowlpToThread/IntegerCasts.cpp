@@ -76,12 +76,12 @@ static Value roundToOdd(OpBuilder &builder, Location loc, bool isSigned,
 static Value addToBits(OpBuilder &builder, Location loc, Value value) {
   constexpr uint32_t kBits = 0x4B400000;
   constexpr float kNumber = 12582912.0f;
-  Value bits = arith::AddIOp::create(builder, loc, value,
-                                     makeI32(builder, loc, kBits));
+  Value bits =
+      arith::AddIOp::create(builder, loc, value, makeI32(builder, loc, kBits));
   Value sum =
       arith::BitcastOp::create(builder, loc, builder.getF32Type(), bits);
-  Value number = arith::ConstantOp::create(builder, loc,
-                                           builder.getF32FloatAttr(kNumber));
+  Value number =
+      arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(kNumber));
   return arith::SubFOp::create(builder, loc, sum, number);
 }
 

@@ -413,8 +413,8 @@ private:
     Value negated = arith::NegFOp::create(builder, loc, adaptor.getZeros());
     auto fill = [&](Value rows, TileType type, int which) {
       int64_t slices = type.getShape()[0] / fragments.shape()[0];
-      std::vector<int64_t> locals = *broadcastLocals(
-          type.getLayout(), *stackSlices(fragments, slices));
+      std::vector<int64_t> locals =
+          *broadcastLocals(type.getLayout(), *stackSlices(fragments, slices));
       for (auto [place, local] : llvm::zip_equal(tile.places, locals)) {
         int row = placement.getRowOfSlot(place.slot + slotOffset);
         Value &word = parameters[place.unit][2 * row + which];

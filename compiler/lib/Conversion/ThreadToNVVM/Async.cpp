@@ -215,8 +215,8 @@ private:
       ptx.emit(meet +
                ".reg .b32 lane;\n\t.reg .b64 there;\n\t"
                "mov.u32 lane, %laneid;\n\tsetp.lt.u32 arrives, lane, " +
-               Twine(blocks) + ";\n\t@arrives mapa.shared::cluster.u64 there, " +
-               at +
+               Twine(blocks) +
+               ";\n\t@arrives mapa.shared::cluster.u64 there, " + at +
                ", lane;\n\t"
                "@arrives mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}");
   }

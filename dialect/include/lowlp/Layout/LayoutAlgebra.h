@@ -55,9 +55,9 @@ Result<Layout> permute(const Layout &layout, const std::vector<int64_t> &dims);
 /// a layout.
 Result<Layout> reshape(const Layout &layout, const std::vector<int64_t> &shape);
 
-/// The same elements of [M, K] in slices of K, one above the other: [S M, K / S],
-/// as accumulators by slices have their rows. Fails where K does not divide, or
-/// the result would not be a layout.
+/// The same elements of [M, K] in slices of K, one above the other: [S M, K /
+/// S], as accumulators by slices have their rows. Fails where K does not
+/// divide, or the result would not be a layout.
 Result<Layout> stackSlices(const Layout &layout, int64_t slices);
 
 /// Drops dimensions of extent 1; when all are dropped one stays. Fails when a

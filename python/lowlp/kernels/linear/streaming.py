@@ -275,6 +275,7 @@ class _Block:
 
         loaded  bytes with the fields of several groups, by view, number and row, which are loaded once
         """
+
         def load(number: Any) -> ll.Tile:
             return self.load(view, [*group[:-1], number], row)
 

@@ -118,8 +118,8 @@ class _Streamed(NamedTuple):
 
 
 # Of up to 16 columns all from `block_us` on are fitted to 831 kernels of 39 problems drawn at random (docs/adr/0073);
-# of more, to 295 kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to others
-# (docs/adr/0047).
+# of more, to 295 kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to
+# others (docs/adr/0047).
 _FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 2.7, 0.0, 0.15, -1.5, 0.085, 0.08, 1.1, 0.0)
 _MANY_COLUMNS: Final = _Streamed(8.15, 143, 0.85, 0.52, 0.94, 1.56, 0.32, 0.0, 0.28, 0.075, 0.038, 0.72, 0.0005)
 _MANY_COLUMNS_OF_BYTES: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24, 0.0, 0.0, 0.0, 0.0, 0.0, 0.00125)

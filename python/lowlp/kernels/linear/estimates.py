@@ -60,7 +60,8 @@ _LOAD_FACTORS: Final = 5.8
 # For each stage with more than 16 columns.
 _SHARE_STAGE: Final = 21.0
 # Of few columns with such groups: of these cycles, more for each stage of a warp, and for each cycle where warps are
-# too few to keep an SM busy, by where scales go. Fitted to 413 kernels of 27 problems on an H200, 8 % apart (docs/adr/0097).
+# too few to keep an SM busy, by where scales go. Fitted to 413 kernels of 27 problems on an H200, 8 % apart
+# (docs/adr/0097).
 _SMALL_GROUPS: Final = 0.75
 _SMALL_GROUPS_STAGE: Final = 44.0
 _SMALL_GROUPS_WARP: Final = {"accumulators": 0.87, "weights": 1.13}

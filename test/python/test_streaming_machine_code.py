@@ -97,6 +97,25 @@ def test_the_inner_loop_of_small_groups(codec: str, products: int, most: int, tm
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 
 
+@pytest.mark.sampled(2)
+@needs_nvdisasm
+@pytest.mark.parametrize(
+    ("codec", "columns", "most"),
+    [("int4 g16 f16", 8, 22), ("int4 g16 f16", 16, 22), ("int4 g32 f16", 16, 20), ("uint2 g16 f16 zeros:uint8", 8, 30)],
+)
+def test_the_inner_loop_of_scaled_weights(codec: str, columns: int, most: int, tmp_path: Path) -> None:
+    """Instructions for 16 x 16 weights, products not counted: no accumulators are scaled, and no sums of x made."""
+    spec = LinearSpec(n=4096, k=4096, codec=codec, aligned=True)
+    schedule = Schedule(columns, warps=2, row_tiles=4, slices=2, stages=3, share_tiles=False, scales_on="weights")
+    loop = inner_loop(listing_of(spec, schedule, tmp_path / "kernel.cubin"))
+    count = Counter(name.split(".")[0] for name in loop)
+    assert count["HMMA"] == 4 * 4 * columns // 8
+    assert not count["FFMA"] and not count["FMUL"] and not count["I2F"]
+    each = (len(loop) - count["HMMA"]) / 16
+    print(f"{codec}, {columns} columns: {each:.1f} instructions for 16 x 16 weights")
+    assert each <= most
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_100a"])
 @pytest.mark.parametrize(("weight", "n", "k", "m"), [("int2", 57344, 8192, 16), ("int4", 14336, 4096, 32)])
 def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: int, arch: str) -> None:

@@ -157,7 +157,7 @@ def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
         return f"on f32 accumulators{sums}"
     if schedule.warpgroups and schedule.scales_on == "rows":
         return "on the f32 accumulators of whole rows"
-    if schedule.warpgroups and schedule.scales_on == "weights":
+    if schedule.stages and schedule.scales_on == "weights":
         return f"on weights, in {spec.activation if can_scale_weights(spec) else 'f32, rounded once'}"
     if spec.adds_integers:
         return "none" if spec.out == SUMS else "on sums of int32, of rows"
@@ -193,8 +193,10 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
         kept = ("columns", "warps", "table_form", "table_copies", "splits", "codebooks")
         fields = {name: fields[name] for name in kept}
     elif not schedule.warpgroups:
-        for name in ("scales_on", "products_in_flight", "column_tiles", "cluster", "aligned_shares", "multicast"):
+        for name in ("products_in_flight", "column_tiles", "cluster", "aligned_shares", "multicast"):
             del fields[name]
+        if schedule.scales_on == "accumulators":
+            del fields["scales_on"]
     if schedule.splits == 1:
         del fields["splits"]
     if schedule.multicast == 1:

@@ -21,7 +21,7 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.streaming import can_stream, units_side_by_side
+from lowlp.kernels.linear.streaming_layouts import can_stream, units_side_by_side
 
 
 @pytest.mark.parametrize(

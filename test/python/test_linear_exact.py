@@ -26,8 +26,8 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import COLUMNS, WARPS, Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.streaming import can_stream
-from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.linear.streaming_layouts import can_stream
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
 from lowlp.numeric.codec import Codec
 from lowlp_runtime.operand_arrays import filled
 

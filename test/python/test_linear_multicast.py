@@ -20,7 +20,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import blocks_for, tiles_of, tiling
-from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
 
 SCHEDULE = Schedule(16, stages=3, warpgroups=1, row_tiles=1, producer=True, multicast=2)
 K, M = 320, 40

@@ -18,9 +18,9 @@ from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.streaming import can_stream
+from lowlp.kernels.linear.streaming_layouts import can_stream
 from lowlp.kernels.linear.tiles import blocks_for, tiles_of
-from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
 from lowlp.kernels.stream_k import waves_of
 from lowlp.schedules.device import device_like
 

@@ -16,7 +16,7 @@ from lowlp.errors import CpuTargetError, LowlpValueError
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.streaming import can_stream, row_parts
+from lowlp.kernels.linear.streaming_layouts import can_stream, row_parts
 from lowlp.numeric.host_array import memory_of_rows
 
 PLAIN = Schedule(columns=8, warps=2, row_tiles=4, stages=3, producer=False)

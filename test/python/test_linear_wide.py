@@ -20,7 +20,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
-from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
 from lowlp.packing import find_placement
 from lowlp_runtime.operand_arrays import filled
 

@@ -13,8 +13,8 @@ from lowlp.kernels.linear.operands import for_weights, host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.streaming import can_stream
-from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.linear.streaming_layouts import can_stream
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
 
 
 def _streamed(**fields: int) -> Schedule:

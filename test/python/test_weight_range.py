@@ -16,7 +16,7 @@ from lowlp.kernels.linear.operands import for_weights, host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
 
 K = 128
 ON_WEIGHTS = Schedule(32, stages=2, warpgroups=1, row_tiles=4, steps=2, producer=False, scales_on="weights")

@@ -24,9 +24,9 @@ from .scaled_weights import can_scale_rows
 from .schedule import KEPT_ROWS, ROW_TILES, STEPS, UNITS, WARPS, Schedule
 from .segments import has_small_groups, units_of_period
 from .spec import LinearSpec
-from .streaming import can_scale_streamed, can_stream
+from .streaming_layouts import can_scale_streamed, can_stream
 from .tiles import tiles_of
-from .warpgroups import can_go_wide, has_columns
+from .warpgroup_layouts import can_go_wide, has_columns
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""

@@ -44,7 +44,7 @@ from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .scaled_weights import can_scale_weights
 from .schedule import ROW_TILES, Schedule
 from .spec import ORDERED_ROWS, LinearSpec
-from .streaming import can_stream
+from .streaming_layouts import can_stream
 
 _MOST_ROWS: Final = 8192
 """More rows take the schedule of so many."""

@@ -19,9 +19,10 @@ from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
-from .streaming import shares_scales
+from .streaming_layouts import shares_scales
 from .tiles import blocks_for, tiles_of
-from .warpgroups import BAND, tiles_of_warp
+from .warpgroup_layouts import tiles_of_warp
+from .warpgroups import BAND
 
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}

@@ -19,8 +19,8 @@ from .candidates import FEW_ROWS, has_program, places_of_scales, steps_of_stage,
 from .fitting import fits, fitted
 from .schedule import Schedule
 from .spec import LinearSpec
-from .streaming import can_stream
-from .warpgroups import has_columns
+from .streaming_layouts import can_stream
+from .warpgroup_layouts import has_columns
 
 _LEAST_STREAMED_BYTES: Final = 16 * 1024
 """Of the stages of an SM, with which memory is kept busy; but for matrices of few weights."""

@@ -28,7 +28,7 @@ from .experts_measured import measured_schedule
 from .fitting import fits, fitted
 from .schedule import Schedule
 from .spec import LinearSpec
-from .streaming import can_stream
+from .streaming_layouts import can_stream
 
 MOST_MEAN: Final = 8
 """Rows of x for each expert on average, up to which all numbers of rows add products in one order."""

@@ -18,9 +18,9 @@ from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
-from .streaming import row_parts, shares_scales
+from .streaming_layouts import row_parts, shares_scales
 from .two_levels import fills_stages, has_packed_codes, stored_groups, stored_taken, supers_taken
-from .warpgroups import tiles_of_warp
+from .warpgroup_layouts import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
 _PLAIN_BITS: Final = (5, 6)

@@ -57,9 +57,11 @@ from .parts import (
 )
 from .schedule import Schedule
 from .spec import LinearSpec
-from .streaming import can_stream, streaming_kernel
+from .streaming import streaming_kernel
+from .streaming_layouts import can_stream
 from .two_levels import number_of_fields, stored_groups
-from .warpgroups import can_go_wide, wide_kernel
+from .warpgroup_layouts import can_go_wide
+from .warpgroups import wide_kernel
 
 # Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
 _SPAN_K: Final = UNIT_K

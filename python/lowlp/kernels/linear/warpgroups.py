@@ -34,27 +34,22 @@ With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, Grid, TileEnding, by_parts, share_in_waves, small
-from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
+from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, small
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .experts import ExpertTile, ExpertWork
-from .integer_sums import adds_in_parts, has_offset, is_one_sum, sum_type, total_type
+from .integer_sums import is_one_sum, sum_type, total_type
 from .parts import (
-    ACCUMULATOR_FRAGMENT,
     E4M3_UNSCALE,
     UNIT_K,
     Arguments,
     Views,
-    a_fragment,
     as_activation,
     as_f32,
-    can_leave_parts,
     covers_whole_tables,
     decoder,
     finished,
@@ -62,71 +57,18 @@ from .parts import (
     prescale_of_codes,
     scale_and_zero,
     streamed_views,
-    x_fragment,
 )
-from .scaled_weights import can_scale_rows, can_scale_weights, fit_of
+from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
-from .segments import Segment, granule_k, has_small_groups, place_in_units, segments, takes_narrow_units
+from .segments import Segment, place_in_units, segments
 from .spec import LinearSpec
-from .two_levels import divides_supers, fills_stages, has_packed_codes, number_of_fields, rounds_once, stored_groups
+from .two_levels import fills_stages, number_of_fields, rounds_once, stored_groups
+from .warpgroup_layouts import Layouts, piece_k, tiles_of_warp
 
-_TILE_ROWS = 16
-_COLUMNS_AT_ONCE = 16
-# After which the swizzle of x in shared memory begins anew.
-_SWIZZLED_ROWS = 8
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 BAND = 2048
 # Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
 _MOST_FIT = 2.0**64
-# Weights along K whose products with 8-bit floats are summed by tensor cores, which keep 14 bits on Hopper.
-_MOST_SUMMED = 128
-
-
-class _Layouts:
-    """How the threads of a block hold what a product takes, and the result.
-
-    weights       [rows of a part, K of a piece]
-    x             [columns, K of a piece]: all warps the same; only warps that multiply by themselves hold it
-    accumulators  [rows of a part, columns]
-    rows          [rows of a part], and
-    column        the same registers as [rows of a part, 1]: one number for each row of weights and accumulators
-    given         the same registers as `accumulators`: [blocks of the cluster, registers of its part, threads], and
-    taken         of one block: [registers, threads]
-    ended         of the columns that a block finishes, all of `accumulators` without clusters, and
-    stored        the same with neighbours along N side by side
-    """
-
-    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
-        warps = 4 * schedule.warpgroups
-        tiles, columns = tiles_of_warp(spec, schedule), schedule.columns // 8
-        steps = piece_k(spec, schedule) // spec.step_k
-        self.weights = spatial(warps, 1) * local(tiles, steps) * a_fragment(spec)
-        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, steps) * x_fragment(spec)
-        self.accumulators = spatial(warps, 1) * local(tiles, columns) * ACCUMULATOR_FRAGMENT
-        self.rows = self.accumulators.reduce([1])
-        self.column = self.accumulators.reduce([1], keep_dims=True)
-        ended = schedule.columns // schedule.cluster
-        self.ended = spatial(warps, 1) * local(tiles, ended // 8) * ACCUMULATOR_FRAGMENT
-        self.taken = local(self.ended.num_local, 1) * spatial(1, schedule.threads)
-        self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
-        at_once = math.gcd(ended, _COLUMNS_AT_ONCE)
-        rows_of_thread = at_once // 2
-        stored = column_spatial(64 * schedule.warpgroups // rows_of_thread, at_once) * local(rows_of_thread, 1)
-        self.stored = local(tiles, ended // at_once) * stored
-
-
-def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
-    """Tiles of 16 rows that a warp has of a part: those of a unit of the packed format where its rows are whole units;
-    else 1, and the warps of a warpgroup share units, whose words each rotates to where its own rows are decoded."""
-    tiles = spec.rows_of_unit // _TILE_ROWS
-    return 1 if schedule.row_tiles % tiles else tiles
-
-
-def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
-    """Weights along K of a piece."""
-    # Registers of bytes hold twice as many.
-    of_registers = UNIT_K * 2 // (spec.x_bytes * tiles_of_warp(spec, schedule))
-    return min(of_registers, granule_k(spec), spec.unit_k)
 
 
 class Plan:
@@ -147,7 +89,7 @@ class Plan:
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
-        self.spec, self.schedule, self.layouts = spec, schedule, _Layouts(spec, schedule)
+        self.spec, self.schedule, self.layouts = spec, schedule, Layouts(spec, schedule)
         self.rows = schedule.rows // spec.products
         self.rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
         self.parts = schedule.rows // self.rows_of_part
@@ -577,76 +519,3 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         ping_pong=schedule.is_ping_pong,
         cluster=schedule.cluster * schedule.multicast,
     )
-
-
-def has_columns(spec: LinearSpec, columns: int) -> bool:
-    """Whether products of so many columns are instructions (PTX ISA, `wgmma.mma_async`): of integers 8, 24, and
-    multiples of 16."""
-    return not spec.is_of_integers or columns in (8, 24) or columns % 16 == 0
-
-
-def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether products of bytes have a program: one sum of integers for a row, which nothing scales before its end, or
-    scales of groups, of codes that need no sums of x; and units of few bits, whose tiles do not lie alike, that warps
-    have whole."""
-    is_sum = is_one_sum(spec) and not adds_in_parts(spec) and spec.groups == 1
-    is_of_groups = not spec.adds_integers and not spec.corrector and not has_small_groups(spec) and not has_offset(spec)
-    if is_of_groups and not spec.is_of_integers:
-        # Sums of floats begin anew, since tensor cores cut them off.
-        is_of_groups = min(schedule.stage_k, spec.group_size) <= _MOST_SUMMED
-    return (
-        (is_sum or is_of_groups)
-        and schedule.scales_on == "accumulators"
-        and has_columns(spec, schedule.columns)
-        and 16 * tiles_of_warp(spec, schedule) == spec.rows_of_unit
-    )
-
-
-def _can_multicast(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether x is copied by tensor copies of a producer, half of them each block's."""
-    halves = schedule.columns_of_block // schedule.multicast
-    is_alone = schedule.cluster == 1 and not spec.experts
-    return schedule.producer and is_alone and spec.aligned and halves % _SWIZZLED_ROWS == 0
-
-
-def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
-    so are super-groups; packed integers of groups fill bytes in a stage; zero points and
-    offsets go on weights, as do scales of groups that are no whole units; and scales on rows where there is one for
-    each (`can_scale_rows`); gate and up have as many parts; what blocks of a cluster finish is whole
-    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; experts have no
-    clusters; aligned shares are parts of tiles that have so many stages; and blocks that copy for each other have a
-    producer, and halves of x that are whole periods of the swizzle."""
-    group, stage_k = spec.group_size, schedule.stage_k
-    if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
-        return False
-    if schedule.cluster > 1 and spec.experts:
-        return False
-    if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
-        return False
-    if schedule.multicast > 1 and not _can_multicast(spec, schedule):
-        return False
-    if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
-        return False
-    if spec.is_of_bytes and not _takes_bytes(spec, schedule):
-        return False
-    if group % spec.step_k:
-        return False
-    # The last stage may end after the row does. Narrow units of few bits have more rows than a warpgroup.
-    takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)
-    if spec.k % UNIT_K and (not takes_narrow or spec.rows_of_unit > 64):
-        return False
-    if (stage_k % group and group % stage_k) and not (spec.k % UNIT_K and spec.groups == 1):
-        return False
-    if has_packed_codes(spec) and has_small_groups(spec) and not fills_stages(spec, stage_k):
-        return False
-    if not divides_supers(spec, stage_k, group):
-        return False
-    if spec.is_of_bytes:
-        return True
-    if schedule.scales_on == "rows":
-        return can_scale_rows(spec)
-    if schedule.scales_on == "accumulators":
-        # The few products of a small group leave no time to scale accumulators beside them.
-        return not spec.corrector and not spec.is_bipolar and not has_small_groups(spec)
-    return True

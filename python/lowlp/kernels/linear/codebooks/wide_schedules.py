@@ -18,7 +18,7 @@ from ..operands import NUMPY_TYPES
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
-from ..warpgroups import tiles_of_warp
+from ..warpgroup_layouts import tiles_of_warp
 from .lattice_tables import bytes_of_codes
 from .schedules import codebook_us, entry_bytes
 from .wide import VectorPlan, can_look_up_wide

@@ -1,6 +1,5 @@
 """`lowlp.quantize` of CUDA tensors: the bits that the CPU gives, and how long a large matrix takes."""
 
-import os
 import time
 
 import numpy as np
@@ -88,11 +87,10 @@ def test_a_large_matrix_takes_less_than_a_second() -> None:
     lowlp.quantize(w[:64], "int6")
     torch.cuda.synchronize()
     times = []
-    for _ in range(3):
+    for _ in range(3):  # other tests may run beside this one
         start = time.perf_counter()
         qw = lowlp.quantize(w, "int6")
         times.append(time.perf_counter() - start)
     print(*(f"{seconds:.2f} s" for seconds in times))
     np.testing.assert_array_equal(qw.codes[:8], lowlp.quantize(w[:8].cpu(), "int6").codes)
-    if "PYTEST_XDIST_WORKER" not in os.environ:  # other tests beside this one take the time of its host
-        assert min(times) < MAX_SECONDS
+    assert min(times) < MAX_SECONDS

@@ -86,7 +86,7 @@ class Schedule:
     scales_on           'accumulators', or 'weights', which rounds the products of weights and scales; of vectors,
                         whose scales go on accumulators, the sums of several books; or 'rows', the accumulators of
                         whole rows, once at the end of a tile, where a row has one scale; without warpgroups
-                        'accumulators', or 'weights' in groups of 16 and 32
+                        'accumulators', or 'weights' in groups that are no multiple of 64
     cluster             of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than
                         1 share no tiles otherwise, and each finishes 8 columns or more
     products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8

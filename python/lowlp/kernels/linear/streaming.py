@@ -257,24 +257,24 @@ class _Block:
             acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column, supers, loaded)
         return acc
 
-    def scaled(self, values: ll.Tile, group: list[Any], row: ll.Scalar) -> ll.Tile:
-        """Weights of a segment of each slice times their scales, by the steps of `dequantize` and rounded once.
+    def factors_of(self, group: list[Any], row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None]:
+        """What goes on the weights of a segment of each slice: scales, and zero points (`scale_and_zero`).
 
         row  of scales, at which they begin
         """
-        spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
-        column = layouts.stacked.reduce([1], keep_dims=True)
+        spec, views = self.plan.spec, self.views
+        column = self.plan.layouts.stacked.reduce([1], keep_dims=True)
 
         def of_rows(view: Any) -> ll.Tile:
             tile = self.load(view, group, row)
             return ll.view(tile, dtype=tile.dtype, layout=column)
 
-        scale, zero = scale_and_zero(
-            spec,
-            of_rows(views.scales),
-            of_rows(views.correctors) if spec.corrector else None,
-            self.operands.fit if self.plan.is_fitted else None,
-        )
+        zero = of_rows(views.correctors) if spec.corrector else None
+        return scale_and_zero(spec, of_rows(views.scales), zero, self.operands.fit if self.plan.is_fitted else None)
+
+    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None) -> ll.Tile:
+        """Weights of each slice by its factors, by the steps of `dequantize` and rounded once."""
+        layouts = self.plan.layouts
         stacked = ll.view(values, dtype=values.dtype, layout=layouts.stacked)
         stacked = stacked if zero is None else stacked - zero
         return ll.view(stacked * scale, dtype=values.dtype, layout=layouts.weights)
@@ -288,10 +288,10 @@ class _Block:
         supers  `supers_of` these
         loaded  as for `of_rows`
         """
-        spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
+        spec, layouts, views, on_weights = self.plan.spec, self.plan.layouts, self.views, self.plan.on_weights
         x_tiles = [self.x_tile(units[at.unit], column, at.first_step) for at in segment.granules]
         sum_x = self.zero()
-        if needs_sum_of_x(spec) and not self.plan.on_weights:
+        if needs_sum_of_x(spec) and not on_weights:
             for x_tile in x_tiles:
                 sum_x = ll.dot(ones(spec, layouts.weights), x_tile, sum_x)
         results: list[ll.Tile] = []
@@ -299,7 +299,7 @@ class _Block:
         if len(group) > 1 and spec.table == "group":
             of_table = group[0] * len(self.plan.segments) + group[1]
         for previous, (packed_row, row_of_scales), of_supers in zip(acc, rows, supers, strict=True):
-            on_weights = self.plan.on_weights
+            factors = self.factors_of(group, row_of_scales) if on_weights else None
             adds_to_total = on_weights or (is_one_sum(spec) and not adds_in_parts(spec))
             raw = previous if adds_to_total else self.zero()
             for at, x_tile in zip(segment.granules, x_tiles, strict=True):
@@ -309,8 +309,8 @@ class _Block:
                     views.weights, offsets=[packed_row, k], layout=layouts.weights, first_step=first_step
                 )
                 values = self.decode(codes, of_table, row_of_scales)
-                if on_weights:
-                    values = self.scaled(values, group, row_of_scales)
+                if factors:
+                    values = self.scaled(values, *factors)
                 raw = ll.dot(values, x_tile, raw)
             if on_weights or is_one_sum(spec):
                 results.append(raw if adds_to_total else previous + raw)

@@ -1,17 +1,20 @@
-"""How kernels by warpgroups lay a tile out (`warpgroups`), and which schedules they have a program for."""
+"""How kernels by warpgroups lay a tile out (`warpgroups`), the numbers that spec and schedule fix, and which schedules
+they have a program for."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
+from lowlp import language as ll
 from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 
 from .integer_sums import adds_in_parts, has_offset, is_one_sum
 from .parts import ACCUMULATOR_FRAGMENT, UNIT_K, a_fragment, can_leave_parts, x_fragment
-from .scaled_weights import can_scale_rows
+from .scaled_weights import can_scale_rows, can_scale_weights, fit_of
 from .schedule import Schedule
-from .segments import granule_k, has_small_groups, takes_narrow_units
+from .segments import granule_k, has_small_groups, segments, takes_narrow_units
 from .spec import LinearSpec
 from .two_levels import divides_supers, fills_stages, has_packed_codes
 
@@ -68,6 +71,50 @@ def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     # Registers of bytes hold twice as many.
     of_registers = UNIT_K * 2 // (spec.x_bytes * tiles_of_warp(spec, schedule))
     return min(of_registers, granule_k(spec), spec.unit_k)
+
+
+class Plan:
+    """The numbers that spec and schedule fix.
+
+    rows           of y^T that a tile has, rows of each product
+    rows_of_part   of W
+    parts          of a block, of all its products
+    accumulators   in order: part of y, tile of columns, and gate or up
+    stages_of_tile, tiles_of_rows    of a team's tiles as one
+    segments       of a stage
+    on_weights     scales go on weights, and
+    in_f32         in f32
+    on_rows        scales go on what a tile comes to
+    has_powers     they are powers of two of e8m0 times that, in f16
+    is_fitted      they come times the operand `fit`, so that f16 holds them
+    ended_spec     what is left to do with accumulators
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        self.spec, self.schedule, self.layouts = spec, schedule, Layouts(spec, schedule)
+        self.rows = schedule.rows // spec.products
+        self.rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
+        self.parts = schedule.rows // self.rows_of_part
+        tiles, products = range(schedule.column_tiles), range(spec.products)
+        self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
+        self.stages_of_tile = -(-spec.k // schedule.stage_k)
+        self.tiles_of_rows = -(-spec.columns_of_y // (self.rows * schedule.multicast))
+        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
+        self.on_weights = schedule.scales_on == "weights"
+        self.in_f32 = self.on_weights and not can_scale_weights(spec)
+        self.on_rows = schedule.scales_on == "rows"
+        self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
+        self.is_fitted = fit_of(spec, schedule) is not None
+        self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"
+
+    def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
+        """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
+        return row + (part // self.spec.products * self.rows_of_part + self.spec.first_rows[part % self.spec.products])
+
+    def packed_row(self, part: int, row: ll.Scalar) -> ll.Scalar:
+        """The same in the packed weights."""
+        first = part % self.spec.products * self.spec.packed_rows_of_product
+        return row + (part // self.spec.products * self.rows_of_part + first)
 
 
 def has_columns(spec: LinearSpec, columns: int) -> bool:

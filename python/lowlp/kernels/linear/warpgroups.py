@@ -33,7 +33,6 @@ With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -58,61 +57,16 @@ from .parts import (
     scale_and_zero,
     streamed_views,
 )
-from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
-from .segments import Segment, place_in_units, segments
+from .segments import Segment, place_in_units
 from .spec import LinearSpec
 from .two_levels import fills_stages, number_of_fields, rounds_once, stored_groups
-from .warpgroup_layouts import Layouts, piece_k, tiles_of_warp
+from .warpgroup_layouts import Plan
 
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 BAND = 2048
 # Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
 _MOST_FIT = 2.0**64
-
-
-class Plan:
-    """The numbers that spec and schedule fix.
-
-    rows           of y^T that a tile has, rows of each product
-    rows_of_part   of W
-    parts          of a block, of all its products
-    accumulators   in order: part of y, tile of columns, and gate or up
-    stages_of_tile, tiles_of_rows    of a team's tiles as one
-    segments       of a stage
-    on_weights     scales go on weights, and
-    in_f32         in f32
-    on_rows        scales go on what a tile comes to
-    has_powers     they are powers of two of e8m0 times that, in f16
-    is_fitted      they come times the operand `fit`, so that f16 holds them
-    ended_spec     what is left to do with accumulators
-    """
-
-    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
-        self.spec, self.schedule, self.layouts = spec, schedule, Layouts(spec, schedule)
-        self.rows = schedule.rows // spec.products
-        self.rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
-        self.parts = schedule.rows // self.rows_of_part
-        tiles, products = range(schedule.column_tiles), range(spec.products)
-        self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
-        self.stages_of_tile = -(-spec.k // schedule.stage_k)
-        self.tiles_of_rows = -(-spec.columns_of_y // (self.rows * schedule.multicast))
-        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
-        self.on_weights = schedule.scales_on == "weights"
-        self.in_f32 = self.on_weights and not can_scale_weights(spec)
-        self.on_rows = schedule.scales_on == "rows"
-        self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
-        self.is_fitted = fit_of(spec, schedule) is not None
-        self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"
-
-    def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
-        """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
-        return row + (part // self.spec.products * self.rows_of_part + self.spec.first_rows[part % self.spec.products])
-
-    def packed_row(self, part: int, row: ll.Scalar) -> ll.Scalar:
-        """The same in the packed weights."""
-        first = part % self.spec.products * self.spec.packed_rows_of_product
-        return row + (part // self.spec.products * self.rows_of_part + first)
 
 
 class _Place(NamedTuple):

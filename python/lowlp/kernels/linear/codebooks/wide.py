@@ -34,8 +34,8 @@ from lowlp_runtime.vector_order import padded_columns
 from ..parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from ..warpgroup_layouts import tiles_of_warp
-from ..warpgroups import Block, Plan, make_wide
+from ..warpgroup_layouts import Plan, tiles_of_warp
+from ..warpgroups import Block, make_wide
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .program import has_books_of_tile

@@ -20,8 +20,15 @@ from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.gating import takes_less_apart
 from lowlp.kernels.linear.measured import added_schedules
-from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of, takes_vector_order
+from lowlp.kernels.linear.operand_list import (
+    WIDE_BYTES,
+    operands_as_meant,
+    operands_of_weights,
+    product_of,
+    takes_vector_order,
+)
 from lowlp.kernels.linear.operands import (
+    can_be_slabs,
     for_weights,
     form_of_operands,
     host_operands,
@@ -30,6 +37,8 @@ from lowlp.kernels.linear.operands import (
     spec_of_operands,
 )
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.slab_estimates import slabs_take_less
+from lowlp.kernels.linear.slabs import slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import ACTIVATIONS, GATED, LinearSpec
 from lowlp.schedules.device import Device, device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -54,6 +63,7 @@ from .linear_kernels import (
     has_gpu_gating_kernel,
     has_gpu_kernel,
 )
+from .slab_launch import Slabs, bound_slabs, has_slab_kernel, sums_are_wide
 
 _ALIGN_ELEMENTS = 8
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
@@ -74,12 +84,14 @@ class _Gating(NamedTuple):
 class _BoundCall(NamedTuple):
     """What a call needs beside its arguments.
 
-    launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
+    launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows,
+              and with slabs
     allocate  makes the result
     ordered   makes of x what the kernel takes in its place, for weights with a permutation and by warpgroups those of
               codebooks; None: x itself
     tensors   the operands that are made of the weights, by name, which it keeps alive
     gating    what follows where `launch` makes gate and up apart; None: `launch` makes the result
+    slabs     what multiplies by decoded weights in place of `launch`; None: `launch` does
     """
 
     launch: BoundLaunch | None
@@ -87,18 +99,20 @@ class _BoundCall(NamedTuple):
     ordered: OrderedRows | None
     tensors: dict[str, Any]
     gating: _Gating | None = None
+    slabs: Slabs | None = None
 
     def run(self, rows: Any, added: tuple[int, ...], y: Any, ordinal: int, stream: int) -> None:
         """Puts it on PyTorch's current stream: y of the rows of x, and of bias and residual at their addresses."""
-        assert self.launch is not None
         if self.ordered is not None:
             rows = self.ordered.make(rows.data_ptr(), ordinal, stream)
-        if self.gating is None:
-            self.launch.run((rows.data_ptr(), *added, y.data_ptr()), ordinal, stream)
-            return
-        both = self.gating.allocate()
-        self.launch.run((rows.data_ptr(), *added, both.data_ptr()), ordinal, stream)
-        self.gating.launch.run((both.data_ptr(), y.data_ptr()), ordinal, stream)
+        made = y if self.gating is None else self.gating.allocate()
+        if self.slabs is not None:
+            self.slabs.run(rows, made, ordinal, stream)
+        else:
+            assert self.launch is not None
+            self.launch.run((rows.data_ptr(), *added, made.data_ptr()), ordinal, stream)
+        if self.gating is not None:
+            self.gating.launch.run((made.data_ptr(), y.data_ptr()), ordinal, stream)
 
 
 class _KeptForWeights:
@@ -169,6 +183,8 @@ def linear_on_gpu(
     if kept is not None:
         y = kept.allocate()
         if kept.launch is None:
+            if kept.slabs is not None:
+                kept.run(rows, added, y, ordinal, current)
             return y
         if kept.ordered is None and kept.gating is None:
             # Almost all calls; what they cost the host counts.
@@ -199,7 +215,7 @@ def linear_on_gpu(
         shape = (*x.shape[:-1], columns_of_y(qw, epilogue))
         bound = bound_rows._replace(allocate=allocator(shape, out, x.device))
     y = bound.allocate()
-    if bound.launch is not None:
+    if bound.launch is not None or bound.slabs is not None:
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch() if is_first else nullcontext():
             bound.run(rows, added, y, ordinal, current)
@@ -343,6 +359,10 @@ def _bind(
         both = _bind(qw, x, bias, "", None, "f32", given_strides[:1], aligned, 0, early, captured)
         gating = _gating(spec, m, x, early, captured)
         return both._replace(allocate=allocate, gating=_Gating(gating, both.allocate))
+    if not batch_invariant and slabs_take_less(spec, schedule, m, device):
+        by_slabs = _slabs(qw, spec, x, device.arch, captured)
+        if by_slabs is not None:
+            return _BoundCall(None, allocate, None, {}, None, by_slabs)
     within = None
     vector = _vector_of_order(spec, schedule)
     if vector:
@@ -378,6 +398,26 @@ def _bind(
     return _BoundCall(launcher.bind(kept, order, ordinal), allocate, ordered, tensors)
 
 
+def _slabs(qw: QuantizedTensor, spec: LinearSpec, x: Any, arch: str, captured: bool) -> Slabs | None:
+    """What multiplies rows of x by slabs of the weights; None where no slabs have what `spec` asks for: anything beside
+    the product, columns in another order, or weights that the activation type does not hold."""
+    wide_sums = spec.out == "f32"
+    is_plain = not spec.bias and not spec.epilogue and not spec.residual and qw.permutation is None
+    if not is_plain or (spec.out != spec.activation and not (wide_sums and sums_are_wide())):
+        return None
+    of_slabs = slab_spec(spec)
+    schedule = slab_schedule(of_slabs)
+    if schedule is None or not can_be_slabs(of_slabs, qw):
+        return None
+    device, is_compiled = x.device, has_slab_kernel(of_slabs, schedule, arch)
+    if captured and not (is_compiled and _has_operands(qw, of_slabs, schedule, device)):
+        raise first_call_in_capture("x", math.prod(x.shape[:-1]), x.dtype)
+    with sys.modules["torch"].cuda.device(device):
+        held = device_operands(qw, spec.activation, device, schedule=schedule)
+    tensors = {operand.name: held[operand.name] for operand in operands_as_meant(of_slabs, schedule)}
+    return bound_slabs(of_slabs, schedule, arch, tensors, device, wide_sums)
+
+
 def _is_faster_apart(spec: LinearSpec, schedule: Schedule, m: int, device: Device, gpu: str) -> bool:
     """Whether gate and up take less time by a product without the epilogue, and a launch for that."""
     if not schedule.warpgroups or spec.vectors or spec.residual or spec.is_packed_apart:
@@ -397,12 +437,16 @@ def _gating(spec: LinearSpec, m: int, x: Any, early: bool, captured: bool) -> Bo
 
 def _is_ready(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, arch: str, device: Any) -> bool:
     """Whether the kernel is compiled and what it takes of the weights on the device, from calls before."""
-    kept = _kept.of(qw).operands
-    held = kept.get(f"{device} {form_of_operands(spec)}", {})
     vector = _vector_of_order(spec, schedule)
-    has_order = not (vector or qw.permutation is not None) or _order_key(device, vector) in kept
-    has_operands = has_order and all(operand in held for operand in operands_of_weights(spec, schedule))
-    return has_operands and has_gpu_kernel(spec, schedule, arch)
+    needs_order = bool(vector) or qw.permutation is not None
+    has_order = not needs_order or _order_key(device, vector) in _kept.of(qw).operands
+    return has_order and _has_operands(qw, spec, schedule, device) and has_gpu_kernel(spec, schedule, arch)
+
+
+def _has_operands(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, device: Any) -> bool:
+    """Whether what a kernel takes of the weights is on the device."""
+    held = _kept.of(qw).operands.get(f"{device} {form_of_operands(spec)}", {})
+    return all(operand in held for operand in operands_of_weights(spec, schedule))
 
 
 def _vector_of_order(spec: LinearSpec, schedule: Schedule) -> int:

@@ -7,6 +7,7 @@ kernels read it. A new operand is a line here, and a role in `lowlp_runtime.oper
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from lowlp import language as ll
@@ -143,6 +144,17 @@ def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:
 def parameters_of(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Parameter]:
     """The parameters of the kernel for `spec`, by name: its operands, with what may be promised of each."""
     return {operand.name: _parameter(operand, spec, schedule) for operand in _operands(spec, schedule)}
+
+
+def operands_as_meant(spec: LinearSpec, schedule: Schedule) -> tuple[Operand, ...]:
+    """What a kernel takes of the weights that makes them as `dequantize()` has them, without a power of two."""
+    return tuple(operand for operand in operands_of_weights(spec, schedule) if operand.role not in ("fit", "unfit"))
+
+
+def parameters_as_meant(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Parameter]:
+    """The parameters of such a kernel, which runs when nobody writes any of the weights."""
+    constant = replace(spec, dependent_launch=True)
+    return {operand.name: _parameter(operand, constant, schedule) for operand in operands_as_meant(spec, schedule)}
 
 
 def _divisor(operand: Operand, spec: LinearSpec) -> int:

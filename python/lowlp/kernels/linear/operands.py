@@ -22,7 +22,7 @@ from .activations import HALVES
 from .codebooks.frequent_entries import hot_entries
 from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
-from .scaled_weights import fit_of, keeps_values
+from .scaled_weights import fit_of, holds_weights, keeps_values
 from .schedule import Schedule
 from .spec import LinearSpec, check_codec
 
@@ -111,6 +111,14 @@ def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
         f"fit {fit}", lambda: {"is kept": float(keeps_values(spec, fit, dict(qw.meaning.arrays()), _least_value(qw)))}
     )
     return spec if kept["is kept"] else replace(spec, scales_weights=False)
+
+
+def can_be_slabs(spec: LinearSpec, qw: QuantizedTensor) -> bool:
+    """Whether the activation type holds these weights as they are meant (`slabs`)."""
+    found = qw.derived(
+        f"as {spec.activation}", lambda: {"are held": float(holds_weights(spec, dict(qw.meaning.arrays())))}
+    )
+    return bool(found["are held"])
 
 
 def _least_value(qw: QuantizedTensor) -> float:

@@ -136,7 +136,7 @@ def make_linear(
 class Views(NamedTuple):
     """How kernels with stages see their operands.
 
-    x                   [units of K, M, weights of a row in a unit]
+    x                   [units of K, M, weights of a row in a unit]; x and y are None where nothing is multiplied
     weights             packed
     scales, correctors  [groups, N], or [groups / n, n, N], or [., bytes that fields fill, N]; the scales in place of
                         correctors that are not there
@@ -158,14 +158,22 @@ def streamed_views(
 ) -> Views:
     """The views of a kernel with stages.
 
-    groups_at_once  so many groups each are a dimension of their own of scales and correctors; 0: none
-    by_bytes        bytes that are filled by fields of groups are, of packed scales and correctors
-    x_units         units of x that are one of its view
+    groups_at_once, by_bytes  as for `views_of_weights`
+    x_units                   units of x that are one of its view
     """
     x_unit = spec.unit_k * x_units
     x_shape = [spec.k // x_unit, operands.m, x_unit]
     x_view = ll.view_global(operands.x, shape=x_shape, strides=[x_unit, operands.x_stride, 1])
-    w_view = packed_view(spec, operands.weights)
+    y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+    return views_of_weights(spec, operands, groups_at_once, by_bytes)._replace(x=x_view, y=y_view)
+
+
+def views_of_weights(spec: LinearSpec, operands: Arguments, groups_at_once: int = 0, by_bytes: bool = False) -> Views:
+    """The views of a kernel with stages, without x and y.
+
+    groups_at_once  so many groups each are a dimension of their own of scales and correctors; 0: none
+    by_bytes        bytes that are filled by fields of groups are, of packed scales and correctors
+    """
 
     def per_group(array: ll.Pointer, kind: str) -> Any:
         rows = spec.rows_of_weights
@@ -177,10 +185,10 @@ def streamed_views(
             shape = [spec.groups // groups_at_once, stored_groups(spec, kind, groups_at_once), rows]
         return ll.view_global(array, shape=shape)
 
+    w_view = packed_view(spec, operands.weights)
     s_view = per_group(operands.scales, spec.scale)
     c_view = per_group(operands.correctors, spec.corrector) if spec.corrector else s_view
-    y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
-    return Views(x_view, w_view, s_view, c_view, y_view, *super_views(spec, operands))
+    return Views(None, w_view, s_view, c_view, None, *super_views(spec, operands))
 
 
 def super_views(spec: LinearSpec, operands: Arguments) -> tuple[Any, Any]:

@@ -27,6 +27,8 @@ from .spec import LinearSpec, prescale
 E4M3_UNSCALE: Final = 256.0
 """What scales of e4m3 are divided by where a shift makes them f16: the biases of the exponents differ by 8."""
 
+_LARGEST_OF_LATTICES: Final = 4.0
+_LARGEST_E4M3: Final = 448.0
 # Of f16.
 _F16_BIAS: Final = 15
 _LEAST_NORMAL: Final = 2.0**-14
@@ -100,6 +102,39 @@ def _holds_scales(spec: LinearSpec) -> bool:
     if spec.scale == "e8m0":
         return spec.activation == "bf16" or (spec.activation == "f16" and bool(spec.experts))
     return spec.scale in (spec.activation, "e4m3")
+
+
+def holds_weights(spec: LinearSpec, stored: Mapping[str, Any]) -> bool:
+    """Whether the activation type holds the weights as they are meant: none is infinite there, and they are not tiny.
+
+    stored  arrays of the weights by name
+    """
+    if spec.activation != "f16":
+        return True
+    elements = {"scales": spec.scale, "zeros": spec.zeros, "offsets": spec.offsets}
+    elements |= {"super_scales": spec.super_scale, "super_offsets": spec.super_scale}
+    largest = 1.0 if spec.table else 0.0
+    if spec.vectors is not None:
+        largest = _largest_sum(spec, stored)
+    elif not spec.table:
+        largest = float(np.abs(_finite_values(spec)).max())
+    return largest == 0.0 or exponent_that_fits(str(Fit("weights", largest)), elements, stored) == 0
+
+
+def _largest_sum(spec: LinearSpec, stored: Mapping[str, Any]) -> float:
+    """A bound of the sums of entries of all books, in absolute value."""
+    vectors = spec.vectors
+    assert vectors is not None
+    factor = bounds_of("book_scales", {}, stored).largest if vectors.has_book_scales else 1.0
+    if vectors.lattices:
+        return _LARGEST_OF_LATTICES * factor * vectors.books
+    entries = np.asarray(stored["codebooks"])
+    element = str(vectors.entries)
+    if element == "f8e4m3":
+        return _LARGEST_E4M3 * factor * vectors.books
+    if entries.dtype.kind == "i":
+        return 128.0 * factor * vectors.books
+    return bounds_of("codebooks", {"codebooks": element}, stored).largest * factor * vectors.books
 
 
 def _has_lost_powers(scales: np.ndarray, exponent: int, largest: float) -> bool:

@@ -1,0 +1,89 @@
+"""What products with slabs of weights take (`slabs`), and into how many slabs weights are divided."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lowlp.schedules.device import H200, Device
+
+from .estimates import estimated_us
+from .schedule import Schedule
+from .spec import LinearSpec
+
+MOST_BYTES: Final = 256 << 20
+"""Of a slab."""
+_SLAB_ROWS: Final = 256
+"""Slabs begin at multiples of so many rows, whole tiles of libraries."""
+_LEAST_ROWS: Final = 768
+"""Of x, from which slabs are thought of."""
+_GAIN: Final = 0.95
+"""Part of the time of the kernel that decodes in the product from which slabs are taken."""
+
+# What cuBLAS takes for halves on an H200: to begin and to end, operations a microsecond, of those beyond `_MANY` fewer,
+# as power allows, and for each weight along K. Fitted to 77 products of 512 rows and more, 7 % apart (docs/adr/0098).
+_BEGIN_US: Final = 7.5
+_OPERATIONS: Final = 780e6
+_OPERATIONS_BEYOND: Final = 690e6
+_MANY: Final = 100e9
+_US_OF_K: Final = 2.1e-4
+# To decode a slab: its launch, and the part of the bandwidth that it reaches.
+_DECODE_US: Final = 3.0
+_OF_BANDWIDTH: Final = 0.85
+# Over their estimates what kernels took that decode in the product, of 65 random problems on an H200: with up to 1024
+# and 2048 rows of x, and with more, whose products power limits; and tables of more bits than 4 beside that.
+_OVER_ESTIMATE: Final = {1024: 1.03, 2048: 1.045}
+_OVER_ESTIMATE_OF_MANY: Final = 1.1
+_OVER_ESTIMATE_OF_TABLES: Final = 1.05
+# Over the time of halves what products that look vectors up take, by the bytes of the books: of those that are little
+# beside shared memory, and of others; and microseconds for a million vectors of others to be looked up for a slab.
+_FEW_BYTES: Final = 16 << 10
+_LOOKED_UP: Final = (1.12, 2.0)
+_US_OF_VECTORS: Final = 7.0
+
+
+def parts_of_slabs(n: int, k: int) -> list[slice]:
+    """The rows of each slab of weights [n, k]: as few slabs as `MOST_BYTES` allow, of about equal size."""
+    slabs = -(-2 * n * k // MOST_BYTES)
+    rows = -(-n // (slabs * _SLAB_ROWS)) * _SLAB_ROWS
+    return [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
+
+
+def product_us(spec: LinearSpec, m: int, device: Device) -> float:
+    """What a library takes for the product of as many halves."""
+    operations = 2.0 * spec.n * spec.k * m
+    of_device = device.multiprocessors * device.cycles_per_us / (H200.multiprocessors * H200.cycles_per_us)
+    beyond = max(0.0, operations - _MANY) * (1 / _OPERATIONS_BEYOND - 1 / _OPERATIONS)
+    return _BEGIN_US + (operations / _OPERATIONS + beyond) / of_device + _US_OF_K * spec.k
+
+
+def slabs_us(spec: LinearSpec, m: int, device: Device = H200) -> float:
+    """What a product of m rows of x takes by slabs."""
+    slabs = len(parts_of_slabs(spec.n, spec.k))
+    moved = spec.n * (spec.bits_of_row / 8 + 2 * spec.k)
+    decoded = _DECODE_US * slabs + moved / (_OF_BANDWIDTH * device.bytes_per_us)
+    if _has_large_books(spec):
+        assert spec.vectors is not None
+        decoded += _US_OF_VECTORS * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books
+    return decoded + product_us(spec, m, device) + _BEGIN_US * (slabs - 1)
+
+
+def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> bool:
+    """Whether m rows of x take less time by slabs than by a kernel that decodes in the product."""
+    if m < _LEAST_ROWS:
+        return False
+    if spec.vectors is None:
+        over = next((over for rows, over in _OVER_ESTIMATE.items() if m <= rows), _OVER_ESTIMATE_OF_MANY)
+        if spec.table and spec.bits > 4:
+            over *= _OVER_ESTIMATE_OF_TABLES
+        decoding = over * estimated_us(spec, schedule, m, device)
+    else:
+        decoding = _LOOKED_UP[_has_large_books(spec)] * product_us(spec, m, device)
+    return slabs_us(spec, m, device) <= _GAIN * decoding
+
+
+def _has_large_books(spec: LinearSpec) -> bool:
+    """Whether books take much of shared memory, or do not fit there."""
+    vectors = spec.vectors
+    if vectors is None or vectors.lattices:
+        return False
+    return (vectors.books << vectors.bits) * vectors.vector * 2 > _FEW_BYTES

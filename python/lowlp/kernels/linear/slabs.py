@@ -1,0 +1,220 @@
+"""Slabs: rows of the weights as they are meant, in the type of x and row by row, for a library to multiply by.
+
+Where x has many rows, a library of products in halves is as fast as the tensor cores are, and to decode the weights
+once, to memory, takes less than to decode them in the product for each tile of columns (docs/adr/0098). A slab has the
+numbers of `dequantize()`, rounded once.
+
+    step, segment, piece, part   as of products by warpgroups (`warpgroups`)
+    block   a part of the rows, and every `chunks`-th of its stages along K
+    stored  a piece as threads store it: neighbours along K, 16 bytes of them, so that lines are written whole
+
+Weights are made as for `scales_on='weights'`, or of codebooks from the entries of their vectors, in f32.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+from lowlp import language as ll
+from lowlp.layouts.register_layout import Layout, local, spatial
+
+from .codebooks.wide import VectorBlock, VectorPlan, can_look_up_wide
+from .operand_list import parameters_as_meant
+from .parts import Arguments, as_f32, views_of_weights
+from .scaled_weights import can_scale_weights
+from .schedule import STEPS, Schedule
+from .segments import place_in_units
+from .spec import LinearSpec
+from .warpgroup_layouts import Plan, can_go_wide
+from .warpgroups import Block
+
+_ELEMENTS: Final = 8
+"""Neighbours that a thread stores, 16 bytes."""
+_WARP: Final = 32
+_BLOCKS: Final = 2112
+"""Of a launch, about: 16 for each of 132 multiprocessors."""
+_NUMBERS: Final = ("slab", "first", "rows", "chunks")
+_PREFERRED_STEPS: Final = (4, 2, 8, 1, 3, 6)
+"""Units along K that a block has at a time, as they are tried; others follow."""
+
+
+def slab_spec(spec: LinearSpec) -> LinearSpec:
+    """What slabs of the weights of a product depend on."""
+    return LinearSpec(spec.n, spec.k, spec.codec, spec.activation, spec.activation, row_scale2=spec.row_scale2)
+
+
+@functools.lru_cache(maxsize=1024)
+def slab_schedule(spec: LinearSpec) -> Schedule | None:
+    """How the kernel for slabs of `slab_spec` divides a block's work; None where there is no such kernel: for tables by
+    group, K that is no multiple of 8, and what kernels by warpgroups that scale weights do not take."""
+    if spec.is_of_bytes or spec.experts or spec.table == "group" or spec.k % _ELEMENTS:
+        return None
+    tiles = spec.rows_of_unit // 16
+    for steps in dict.fromkeys((*_PREFERRED_STEPS, *STEPS)):
+        schedule = Schedule(
+            stages=2, warpgroups=1, row_tiles=tiles, steps=steps, scales_on="weights", share_tiles=False
+        )
+        if spec.vectors is not None:
+            # Several books are added before scales; of one there is nothing to add.
+            schedule = schedule if spec.vectors.books > 1 else replace(schedule, scales_on="accumulators")
+            if can_look_up_wide(spec, schedule):
+                return schedule
+        elif can_go_wide(spec, schedule):
+            return schedule
+    return None
+
+
+def chunks_for(spec: LinearSpec, schedule: Schedule, rows: int) -> int:
+    """In how many chunks blocks deal out the stages of so many rows, so that a GPU has blocks enough."""
+    tiles = -(-rows // schedule.rows)
+    alike = spec.book_columns or schedule.stage_k
+    return max(1, min(-(-spec.k // max(alike, schedule.stage_k)), -(-_BLOCKS // tiles)))
+
+
+def stored_layout(warps: int, tiles: int, columns: int) -> Layout:
+    """How threads store [16 rows for each warp's tiles, columns]: neighbours along K side by side."""
+    lanes = columns // _ELEMENTS
+    return (
+        spatial(warps, 1) * local(16 * tiles * lanes // _WARP, 1) * spatial(_WARP // lanes, lanes) * local(1, _ELEMENTS)
+    )
+
+
+class _SlabPlan(Plan):
+    """The numbers that spec and schedule fix; weights are made in f32 where in their type they would lack a factor."""
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        super().__init__(spec, schedule)
+        lacks_factor = bool(spec.table) or spec.scale == "e4m3" or spec.scale2
+        self.in_f32 = not can_scale_weights(spec) or lacks_factor
+        self.is_fitted = self.has_powers = False
+
+
+class _SlabBlock(Block):
+    """What a block does, as it is traced.
+
+    first  row of the slab's first row
+    row    that the block begins at
+    """
+
+    def __init__(self, plan: Plan, operands: dict[str, Any], slab: Any, first: ll.Scalar, rows: ll.Scalar) -> None:
+        self.plan, self.first = plan, first
+        self.operands = Arguments(x=None, y=None, m=None, x_stride=None, **operands)
+        self.block, self.chunk = ll.block_indices()
+        self.row = first + self.block * plan.rows
+        self.slab = ll.view_global(slab, shape=[rows, plan.spec.k])
+        self.views = views_of_weights(plan.spec, self.operands)
+        self.prepare_weights()
+
+    def store(self, values: ll.Tile, part: int, k: ll.Scalar) -> None:
+        """Stores a piece of a part of the rows, from weight k on."""
+        at = self.row - self.first + part * self.plan.rows_of_part
+        warps, (rows, columns) = 4 * self.plan.schedule.warpgroups, values.layout.shape
+        stored = ll.convert_layout(values, stored_layout(warps, rows // (16 * warps), columns))
+        ll.store_global(stored, self.slab, offsets=[at, k])
+
+    @ll.inline
+    def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
+        """Stores a piece of all parts, in place of multiplying by it."""
+        plan, spec = self.plan, self.plan.spec
+        unit, first_step = place_in_units(spec, unit, first_step)
+        for part in range(plan.parts):
+            codes = ll.load_packed(
+                self.views.weights,
+                offsets=[self.packed_row(part, row), unit * spec.unit_k],
+                layout=plan.layouts.weights,
+                first_step=first_step,
+            )
+            values = self.decode(codes, group, self.row_of_weights(part, row))
+            self.store(self.scaled(values, *factors[part]), part, unit * spec.unit_k + first_step * spec.step_k)
+        return accumulators
+
+    @ll.inline
+    def make(self, chunks):  # type: ignore[no-untyped-def]
+        """Stores every `chunks`-th stage of the block's rows."""
+        for stage in ll.range(self.chunk, self.plan.stages_of_tile, chunks):
+            self.with_stage((), stage, self.row, 0)
+
+
+class _VectorSlabBlock(_SlabBlock, VectorBlock):
+    """The same of codebooks."""
+
+    plan: VectorPlan
+
+    def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
+        """Where the block begins, which has one tile and no columns."""
+        return self.row, self.row
+
+    def scales_of_books(self, stage: ll.Scalar | int) -> list[Any]:
+        """What the entries of each book are multiplied by: one number each."""
+        plan, books = self.plan, self.plan.vectors.books
+        if not plan.vectors.has_book_scales:
+            return [self.operands.codebooks_unscale] * books
+        if plan.vectors.lattices:
+            view = ll.view_global(self.operands.book_scales, shape=[books])
+            return [ll.load_scalar(view, offsets=[book]) for book in range(books)]
+        block_k = stage * plan.schedule.stage_k // plan.block_k if plan.switches_books else 0
+        at = [self.blocks_of_books[0], block_k]
+        return [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(books)]
+
+    @ll.inline
+    def store_stage(self, stage, books):  # type: ignore[no-untyped-def]
+        """Stores a stage: the entries of its vectors, added in the order of the books, times scales."""
+        plan, spec, stage_k = self.plan, self.plan.spec, self.plan.schedule.stage_k
+        factors = self.scales_of_books(stage)
+        for part in range(plan.parts):
+            for span in range(stage_k // plan.span_k):
+                codes = self.codes_of(part, span, stage, self.row)
+                for piece in range(plan.span_k // plan.piece_k):
+                    total: Any = None
+                    for book, factor in enumerate(factors):
+                        entries = ll.cast(self.entries(codes, piece, book, books), "f32") * factor
+                        total = entries if total is None else total + entries
+                    k = stage * stage_k + span * plan.span_k + piece * plan.piece_k
+                    rows = total.layout.reduce([1], keep_dims=True)
+                    view = ll.view_global(self.operands.scales, shape=[spec.groups, spec.n, 1])
+                    at = [k // spec.group_size, plan.row_of(part, self.row), 0]
+                    scale = as_f32(ll.load_global(view, offsets=at, layout=rows), spec.scale)
+                    self.store(ll.cast(total * scale, spec.activation), part, k)
+
+    @ll.inline
+    def make(self, chunks):  # type: ignore[no-untyped-def]
+        """As of other weights; where books are of blocks along K, every `chunks`-th of these."""
+        plan = self.plan
+        if not plan.switches_books:
+            for stage in ll.range(self.chunk, plan.stages_of_tile, chunks):
+                self.store_stage(stage, self.books[0])
+            return
+        stages, books = plan.block_k // plan.schedule.stage_k, self.books
+        for block in ll.range(self.chunk, -(-plan.stages_of_tile // stages), chunks):
+            books = self.switched(books, block)
+            for done in ll.range(ll.minimum(plan.stages_of_tile - block * stages, stages)):
+                self.store_stage(block * stages + done, books[0])
+
+
+def slab_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program that writes rows of the weights of `spec`, divided as `slab_schedule` says. Its parameters are
+    the operands of the weights, `slab` [rows, K], the row `first` of the weights that is the slab's first one, `rows`,
+    and `chunks`, in which stages are dealt out."""
+    plan = _SlabPlan(spec, schedule) if spec.vectors is None else VectorPlan(spec, schedule)
+    block = _SlabBlock if spec.vectors is None else _VectorSlabBlock
+
+    def body(**operands: Any) -> None:
+        slab, first, rows, chunks = (operands.pop(name) for name in _NUMBERS)
+        block(plan, operands, slab, first, rows).make(chunks)
+
+    return ll.make_kernel(
+        body,
+        name="slab_of_" + re.sub(r"[^0-9A-Za-z]", "_", spec.weight),
+        parameters={
+            **parameters_as_meant(spec, schedule),
+            "slab": ll.pointer(spec.activation, align=16),
+            "first": ll.i32,
+            "rows": ll.i32,
+            "chunks": ll.i32,
+        },
+        grid=lambda rows, chunks: (ll.ceildiv(rows, plan.rows), chunks),
+        num_threads=schedule.threads,
+    )

@@ -1,0 +1,122 @@
+"""Slabs of weights on the CPU target: the numbers of `dequantize()` rounded once; and when products take them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from linear_cover import CASES
+
+import lowlp
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operand_list import operands_as_meant
+from lowlp.kernels.linear.operands import can_be_slabs, host_operands, spec_for
+from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
+from lowlp.kernels.linear.slabs import slab_kernel, slab_schedule, slab_spec
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.codec import Codec
+
+_TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+def check(qw: lowlp.QuantizedTensor, activation: str, first: int = 0, rows: int = 0, chunks: int = 2) -> bool:
+    """Whether there is a kernel; its slab has every bit that is wanted, and nothing beyond is written."""
+    spec = slab_spec(spec_for(qw, activation, activation))
+    schedule = slab_schedule(spec)
+    if schedule is None:
+        return False
+    rows = rows or qw.shape[0] - first
+    names = {operand.name for operand in operands_as_meant(spec, schedule)}
+    operands = host_operands(qw, activation, schedule=schedule)
+    y = np.full((rows + 1, qw.shape[1]), np.nan, _TYPES[activation])
+    given = {name: operands[name] for name in names}
+    compile_cpu(slab_kernel(spec, schedule))(**given, slab=y[:rows], first=first, rows=rows, chunks=chunks)
+    with np.errstate(over="ignore"):
+        wanted = qw.dequantize()[first : first + rows].astype(_TYPES[activation])
+    np.testing.assert_array_equal(y[:rows].astype(np.float32), wanted.astype(np.float32))
+    assert np.isnan(y[rows].astype(np.float32)).all()
+    return True
+
+
+def test_slabs_of_the_covering_cases() -> None:
+    """A sample of all codecs, groups and forms of scales."""
+    made = 0
+    for case in random.Random("slabs").sample(CASES, 40):
+        made += check(case.weights(), case.config.activation)
+    assert made >= 25
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [
+        "vec8:2x8:f16 channel f16",
+        "vec4:1x8:f16:256x256 channel f16",
+        "vec8:2x12:int8 channel f16",
+        "vec8:1x16:f16 g64 f16",
+    ],
+)
+def test_slabs_of_codebooks(codec: str) -> None:
+    """Books of blocks, of more entries than shared memory has, and with scales of their own."""
+    rng, found = np.random.default_rng(1), Codec.parse(codec)
+    assert found.vectors is not None
+    n, k = (512, 1024) if found.vectors.block else (80, 512)
+    assert check(_random_books(rng, found, n, k), "f16", chunks=3)
+
+
+def _random_books(rng: np.random.Generator, codec: Codec, n: int, k: int) -> lowlp.QuantizedTensor:
+    vectors = codec.vectors
+    assert vectors is not None
+    blocks = (n // 256, k // 256) if vectors.block else ()
+    shape = (*blocks, vectors.books, 1 << vectors.bits, vectors.vector)
+    codes = rng.integers(0, 1 << vectors.bits, (n, k // vectors.vector, vectors.books)).astype(vectors.code_dtype)
+    groups = k // codec.group if isinstance(codec.group, int) else 1
+    scales = rng.uniform(0.5, 1, (n, groups)).astype(np.float16)
+    options: dict[str, Any] = {"group_size": None if groups == 1 else k // groups}
+    if vectors.has_book_scales:
+        books = rng.integers(-128, 128, shape).astype(np.int8)
+        options["book_scales"] = rng.uniform(0.001, 0.002, shape[:-2]).astype(np.float32)
+    else:
+        books = rng.normal(0, 0.5, shape).astype(np.float16)
+    return lowlp.QuantizedTensor(codes, codebooks=books, scales=scales, **options)
+
+
+def test_a_slab_that_begins_and_ends_within_the_weights() -> None:
+    w = np.random.default_rng(0).normal(0, 0.02, (300, 512))
+    assert check(lowlp.quantize(w, "int4", group_size=64), "f16", first=64, rows=130, chunks=3)
+
+
+def test_slabs_have_all_rows_once() -> None:
+    for n, k in ((57344, 8192), (100, 64), (28672, 16384), (300000, 64)):
+        parts = parts_of_slabs(n, k)
+        assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])] and parts[-1].stop == n
+        assert all(
+            part.start % 256 == 0 and 2 * (part.stop - part.start) * k <= (256 << 20) + 512 * k for part in parts
+        )
+
+
+@pytest.mark.parametrize(
+    ("codec", "m", "wanted"),
+    [
+        ("int4 g128 f16", 256, False),
+        ("int4 g128 f16", 1024, False),
+        ("uint4 g32 f16 zeros:f16", 6144, True),
+        ("vec8:1x16:f16 channel f16", 2048, True),
+        ("vec8:2x8:f16 channel f16", 1024, False),
+    ],
+)
+def test_when_slabs_take_less(codec: str, m: int, wanted: bool) -> None:
+    spec = LinearSpec(8192, 8192, Codec.parse(codec), "f16", "f16", aligned=True)
+    assert slabs_take_less(spec, schedule_for(spec, m), m) == wanted
+
+
+def test_which_weights_f16_holds() -> None:
+    """Scales of f32 may lead beyond it, and to what is tiny there; bf16 holds them."""
+    w = np.random.default_rng(0).normal(0, 0.02, (64, 256))
+    for factor, wanted in ((1.0, True), (1e7, False), (1e-5, False)):
+        qw = lowlp.quantize(w * factor, "int8", group_size=128, scale_dtype="f32")
+        assert can_be_slabs(slab_spec(spec_for(qw, "f16", "f16")), qw) == wanted
+        assert can_be_slabs(slab_spec(spec_for(qw, "bf16", "bf16")), qw)

@@ -34,11 +34,14 @@ _OF_BANDWIDTH: Final = 0.85
 _OVER_ESTIMATE: Final = {1024: 1.03, 2048: 1.045}
 _OVER_ESTIMATE_OF_MANY: Final = 1.1
 _OVER_ESTIMATE_OF_TABLES: Final = 1.05
-# Over the time of halves what products that look vectors up take, by the bytes of the books: of those that are little
-# beside shared memory, and of others; and microseconds for a million vectors of others to be looked up for a slab.
+# Over the time of halves what products took that look vectors up, of 12 problems each on an H100 (docs/adr/0098): of
+# books that are little beside shared memory and more for each of them; of several computed ones; and of large books.
+# And microseconds for a million vectors of large books to be looked up for a slab.
 _FEW_BYTES: Final = 16 << 10
-_LOOKED_UP: Final = (1.12, 2.0)
-_US_OF_VECTORS: Final = 7.0
+_LITTLE_BOOKS: Final = (1.0, 0.075)
+_COMPUTED_BOOKS: Final = 1.42
+_LARGE_BOOKS: Final = 2.1
+_US_OF_VECTORS: Final = 4.2
 
 
 def parts_of_slabs(n: int, k: int) -> list[slice]:
@@ -77,8 +80,17 @@ def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device
             over *= _OVER_ESTIMATE_OF_TABLES
         decoding = over * estimated_us(spec, schedule, m, device)
     else:
-        decoding = _LOOKED_UP[_has_large_books(spec)] * product_us(spec, m, device)
+        decoding = _over_halves(spec) * product_us(spec, m, device)
     return slabs_us(spec, m, device) <= _GAIN * decoding
+
+
+def _over_halves(spec: LinearSpec) -> float:
+    """The time of a kernel that looks vectors up in the product, over that of halves."""
+    vectors = spec.vectors
+    assert vectors is not None
+    if vectors.lattices:
+        return _COMPUTED_BOOKS if vectors.books > 1 else _LITTLE_BOOKS[0]
+    return _LARGE_BOOKS if _has_large_books(spec) else _LITTLE_BOOKS[0] + _LITTLE_BOOKS[1] * vectors.books
 
 
 def _has_large_books(spec: LinearSpec) -> bool:

@@ -209,7 +209,7 @@ class Model:
     def greatest(self, logits: torch.Tensor) -> torch.Tensor:
         """The places of the largest logits [batch]; PyTorch's argmax of few rows takes a block for each."""
         if not ON_GPU:
-            return logits.argmax(-1)
+            return logits.view(self.batch, self.shape.words).argmax(-1)
         parts, part = 128, -(-self.shape.words // 128)
         values = torch.empty(self.batch, parts, device=DEVICE)
         places = torch.empty(self.batch, parts, device=DEVICE, dtype=torch.int32)

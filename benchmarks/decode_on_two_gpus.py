@@ -6,6 +6,7 @@
 The model, its kinds of weights and how it is timed are those of `decode_model.py`; q, k, v, gate, up and the head are
 cut along N, o and down along K by the styles of `lowlp.torch.parallel`. Each rank has random codes of its parts. With
 `--beside` the times of one GPU are held against those of two: int8 is asked to be 1.5 times as fast, int4 1.3 times.
+`--profile` says where the time of a step goes, with NCCL's waiting for the other rank in its own kernels.
 Without a GPU a tiny model takes one step by gloo, and its ranks must agree on the words.
 """
 
@@ -16,13 +17,14 @@ import json
 import os
 import tempfile
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from decode_layers import DEVICE, DTYPE, ON_GPU, SHAPES, Model, Shape
-from decode_model import Results, captured, steps_of
+from decode_model import Results, captured, profiled, steps_of
 from decode_products import OURS, compile_ahead, ours
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate
@@ -54,9 +56,12 @@ def style_of(name: str, shape: Shape, sums: str) -> Any:
 
 
 def divided(kind: str, shape: Shape, name: str, mesh: Any, sums: str) -> Any:
-    """The part of a product that this rank has: a module without weights, divided, gets random ones of its part."""
+    """The part of a product that this rank has: a module without weights, divided, gets random ones of its part. One
+    rank has the whole, and nothing to exchange."""
     n, k, epilogue = shape.products()[name]
     filled = ours(kind, *of_rank(shape, mesh.size()).products()[name])
+    if mesh.size() == 1:
+        return filled
     options = {"bias": False, "epilogue": epilogue, "activation": filled.activation, "dtype": DTYPE}
     family = filled._fields["family"]
     module = lowlp.torch.Linear(k, n, filled.codec, device="meta", family=family, **options).eval()
@@ -90,20 +95,31 @@ def measure(kind: str, shape: Shape, mesh: Any, given: argparse.Namespace, resul
     for batch, tokens in given.steps:
         # Words and their table are the same on all ranks.
         torch.manual_seed(1)
-        model = Model(of_rank(shape, mesh.size()), products, head, batch, tokens, given.cache)
+        # A rank has some of the heads, and after the head the logits of all words.
+        part = replace(of_rank(shape, mesh.size()), words=shape.words)
+        model = Model(part, products, head, batch, tokens, given.cache)
         with torch.no_grad():
-            model.step()
-        every = [torch.empty_like(model.found) for _ in range(mesh.size())]
-        dist.all_gather(every, model.found)
+            words = model.step()
+        every = [torch.empty_like(words) for _ in range(mesh.size())]
+        dist.all_gather(every, words)
         if not all(torch.equal(found, every[0]) for found in every):
             raise ValueError(f"{kind} {batch} x {tokens}: ranks found other words: {every}")
         if not ON_GPU:
             continue
+        words = words.clone()
         graph = captured(model)
+        if not torch.equal(model.found, words):
+            raise ValueError(f"{kind} {batch} x {tokens}: the graph found {model.found}, the step before it {words}")
         dist.barrier()
         ms = median_ms(graph, given.replays)
         if mesh.get_local_rank() == 0:
             results.add({"kind": kind, "batch": batch, "tokens": tokens, "ms": ms, "gpus": mesh.size()})
+            if given.profile:
+                results.fields["profiles"][f"{kind} {batch} x {tokens}"] = profiled(graph)
+                results.save()
+        elif given.profile:
+            graph.replay()
+            torch.cuda.synchronize()
         del model, graph
         torch.cuda.empty_cache()
 
@@ -128,6 +144,7 @@ def main() -> None:
     parser.add_argument("--distinct", type=int, default=8, help="sets of weights that layers take turns with")
     parser.add_argument("--sums", choices=("auto", "x", "f32"), default="auto", help="type in which ranks add")
     parser.add_argument("--replays", type=int, default=40, help="of a step, as many on all ranks")
+    parser.add_argument("--profile", action="store_true", help="also one replay of each step, by kernel")
     parser.add_argument("--beside", type=Path, help="results of one GPU")
     parser.add_argument("--out", type=Path, default=Path("decode-gpus.json"))
     given = parser.parse_args()
@@ -144,6 +161,7 @@ def main() -> None:
         dist.init_process_group(backend, **({"store": store, "rank": 0, "world_size": 1} if store else {}))
     shape, mesh = SHAPES[given.shape], init_device_mesh(DEVICE, (dist.get_world_size(),))
     about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name() if ON_GPU else "CPU",
         "gpus": mesh.size(),
         "torch": torch.__version__,
@@ -157,7 +175,9 @@ def main() -> None:
         print(f"{about['device']} x {mesh.size()}, torch {torch.__version__}, {given.shape}", flush=True)
         part = of_rank(shape, mesh.size())
         rows = [batch * tokens for batch, tokens in given.steps]
-        jobs = [(kind, part, name, count) for count in rows for kind in kinds for name in shape.products()]
+        sums = dict.fromkeys(("o", "down"), given.sums) if mesh.size() > 1 else {}
+        names = [(name, sums.get(name, "x")) for name in shape.products()]
+        jobs = [(kind, part, name, count, of, {}) for count in rows for kind in kinds for name, of in names]
         compile_ahead(jobs, [], results.fail)
     dist.barrier()
     for kind in kinds:

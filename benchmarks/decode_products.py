@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
@@ -43,22 +43,24 @@ _NAMED = ("mxfp4", "aqlm-2x8", "gptvq-2")
 
 
 @functools.cache
-def _sample(kind: str, k: int) -> Any:
+def _sample(kind: str, k: int, of: torch.dtype) -> Any:
     """A module of little weights of the kind, for its codec, its family and its table."""
     dtype, group, activation = OURS[kind]
     if " " in dtype:
-        return lowlp.torch.Linear(256, 256, dtype, bias=False, family="bf16")
-    dense = torch.nn.Linear(k, 256, bias=False, dtype=DTYPE)
+        return lowlp.torch.Linear(256, 256, dtype, bias=False, dtype=of)
+    dense = torch.nn.Linear(k, 256, bias=False, dtype=of)
     dense.weight.data.normal_(generator=torch.Generator().manual_seed(0))
     options = {} if dtype in _NAMED else {"group_size": group}
-    dense.to(torch.device(DEVICE, 0) if ON_GPU else "cpu")
+    dense.to(torch.device(DEVICE, torch.cuda.current_device()) if ON_GPU else "cpu")
     return lowlp.torch.Linear.from_linear(dense, dtype, activation=activation, **options)
 
 
-def ours(kind: str, n: int, k: int, epilogue: str | None) -> Any:
-    """`lowlp.torch.Linear` with random codes."""
+def ours(
+    kind: str, n: int, k: int, epilogue: str | None, dtype: torch.dtype = DTYPE, batch_invariant: bool | int = False
+) -> Any:
+    """`lowlp.torch.Linear` with random codes, for x of a type."""
     activation = OURS[kind][2]
-    sample = _sample(kind, k if activation else 256)
+    sample = _sample(kind, k if activation else 256, dtype)
     module = lowlp.torch.Linear(
         k,
         n,
@@ -66,8 +68,9 @@ def ours(kind: str, n: int, k: int, epilogue: str | None) -> Any:
         bias=False,
         epilogue=epilogue,
         activation=activation,
+        batch_invariant=batch_invariant,
         device=DEVICE,
-        dtype=DTYPE,
+        dtype=dtype,
         family=sample.quantized.family,
     ).eval()
     parts = {part: module.get_buffer(part) for part in module._names}
@@ -130,14 +133,15 @@ def product(kind: str, shape: Shape, name: str) -> Product:
     return (lambda x: silu_mul(call(x), shape.feed)) if epilogue else call
 
 
+Job = tuple[str, Shape, str, int] | tuple[str, Shape, str, int, str, dict[str, Any]]
+
+
 def compile_ahead(
-    jobs: list[tuple[str, Shape, str, int]],
-    of_caches: list[tuple[str, Shape, int, int, int]],
-    report: Callable[[str], None],
+    jobs: Sequence[Job], of_caches: list[tuple[str, Shape, int, int, int]], report: Callable[[str], None]
 ) -> None:
-    """Fills the cache of kernels for (kind, shape, name, rows) and (type of cache, shape, batch, tokens, length), in as
-    many processes as there are processors."""
-    if not ON_GPU or not jobs + of_caches:
+    """Fills the cache of kernels for (kind, shape, name, rows), perhaps with the type of sums and options of `ours`,
+    and (type of cache, shape, batch, tokens, length), in as many processes as there are processors."""
+    if not ON_GPU or not (jobs or of_caches):
         return
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(jobs) + len(of_caches)), get_context("spawn")) as pool:
         begun = [pool.submit(_compile_cache, *job) for job in of_caches]
@@ -161,12 +165,16 @@ def _compile_cache(kv: str, shape: Shape, batch: int, tokens: int, length: int) 
     return ""
 
 
-def _compile(kind: str, shape: Shape, name: str, rows: int) -> str:
+def _compile(
+    kind: str, shape: Shape, name: str, rows: int, sums: str = "x", options: dict[str, Any] | None = None
+) -> str:
     n, k, epilogue = shape.products()[name]
     try:
         torch.set_num_threads(1)
         with torch.no_grad():
-            ours(kind, n, k, epilogue)(torch.zeros(rows, k, device=DEVICE, dtype=DTYPE))
+            module = ours(kind, n, k, epilogue, **(options or {}))
+            module.sums = sums
+            module(torch.zeros(rows, k, device=DEVICE, dtype=module.dtype))
         torch.cuda.synchronize()
     except Exception as error:  # the kind's turn will say it again, and others go on
         return f"{kind} {name} M = {rows}: {type(error).__name__}: {str(error)[:200]}"

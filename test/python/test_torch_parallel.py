@@ -320,16 +320,25 @@ def test_ranks_compute_what_one_does(ranks: int, tmp_path: Path) -> None:
     in_ranks(ranks, check_model, tmp_path, str(tmp_path))
 
 
-def take_a_step(mesh: Any, folder: str) -> None:
-    sys.argv = ["decode_on_two_gpus.py", "--kinds", "int4", "--steps", "3x1", "--out", f"{folder}/out.json"]
+def run_benchmark(mesh: Any, name: str, *arguments: str) -> None:
+    sys.argv = [name, "--kinds", "int4", *arguments]
     sys.path.insert(0, str(BENCHMARKS))
     # It ends with the group of processes.
-    runpy.run_path(str(BENCHMARKS / "decode_on_two_gpus.py"), run_name="__main__")
+    runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
 
 
 def test_a_step_of_the_benchmark(tmp_path: Path) -> None:
-    in_ranks(2, take_a_step, tmp_path, str(tmp_path))
-    assert json.loads((tmp_path / "out.json").read_text())["gpus"] == 2
+    # All words of a rank's logits are looked through: ranks that find other words, or none, are an error.
+    out = tmp_path / "out.json"
+    in_ranks(2, run_benchmark, tmp_path, "decode_on_two_gpus.py", "--steps", "3x1", "--out", str(out))
+    assert json.loads(out.read_text())["gpus"] == 2
+
+
+def test_products_of_the_benchmark(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    in_ranks(2, run_benchmark, tmp_path, "products_on_two_gpus.py", "--rows", "3", "--out", str(out))
+    found = json.loads(out.read_text())["results"]
+    assert len(found) == 8 and all(row["same"] for row in found if "same" in row)
 
 
 def test_the_example_checks_itself() -> None:

@@ -98,8 +98,8 @@ def linear(
     launch, gates of many rows in one after it (docs/adr/0086), and the result is rounded once. An epilogue is within a
     relative error of 1e-6 of the function of what it gets ('gelu_tanh' of less than -3 and 'gpt_oss' of a gate of less
     than -7: 1e-5); NaN stays NaN.
-    With many rows of x and weights that take long to decode, `linear` on a GPU decodes up to 256 MiB of them to memory at
-    a time, and PyTorch multiplies: in its order of sums, and with what its flags allow (docs/adr/0098). Not with
+    With many rows of x and weights that take long to decode, a GPU decodes up to 256 MiB of them to memory at a time,
+    and PyTorch multiplies: in its order of sums, and with what its flags allow (docs/adr/0098). Not with
     `batch_invariant`.
     `torch.compile` breaks its graph at a call. There is no gradient yet: `LowlpRuntimeError` where PyTorch would record
     one, that is for tensors that require it, but for `torch.no_grad()`.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
-from lowlp.kernels.linear.gating import takes_less_apart
+from lowlp.kernels.linear.gating import has_room_apart, takes_less_apart
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import (
     WIDE_BYTES,
@@ -37,7 +37,7 @@ from lowlp.kernels.linear.operands import (
     spec_of_operands,
 )
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.slab_estimates import slabs_take_less
+from lowlp.kernels.linear.slab_estimates import slabs_take_less, vectors_take_less_apart
 from lowlp.kernels.linear.slabs import slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import ACTIVATIONS, GATED, LinearSpec
 from lowlp.schedules.device import Device, device_of
@@ -420,9 +420,11 @@ def _slabs(qw: QuantizedTensor, spec: LinearSpec, x: Any, arch: str, captured: b
 
 def _is_faster_apart(spec: LinearSpec, schedule: Schedule, m: int, device: Device, gpu: str) -> bool:
     """Whether gate and up take less time by a product without the epilogue, and a launch for that."""
-    if not schedule.warpgroups or spec.vectors or spec.residual or spec.is_packed_apart:
+    if spec.residual or spec.is_packed_apart or not (schedule.warpgroups or spec.vectors):
         return False
     apart = replace(spec, epilogue="", out="f32")
+    if spec.vectors:
+        return has_room_apart(spec, m) and vectors_take_less_apart(apart, schedule, m, device)
     return takes_less_apart(spec, schedule, apart, schedule_for(apart, m, device, gpu=gpu), m, device)
 
 

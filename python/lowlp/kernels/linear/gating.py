@@ -56,11 +56,16 @@ def gating_kernel(columns: int, epilogue: str, out: str, dependent_launch: bool)
     )
 
 
+def has_room_apart(spec: LinearSpec, m: int) -> bool:
+    """Whether both products of m rows are few enough bytes."""
+    return 4 * m * spec.n <= _MOST_BYTES
+
+
 def takes_less_apart(
     spec: LinearSpec, schedule: Schedule, apart: LinearSpec, division: Schedule, m: int, device: Device
 ) -> bool:
     """Whether m rows of gate and up take less time by the product `apart` and a launch after it than by `schedule`."""
-    if not m >= _LEAST_ROWS or 4 * m * spec.n > _MOST_BYTES or not division.warpgroups:
+    if m < _LEAST_ROWS or not has_room_apart(spec, m) or not division.warpgroups:
         return False
     # Both products are read, and y is written; the estimate of `apart` has 2 bytes of the 4 of a number.
     after = (4 * m * spec.n + 2 * m * spec.n + m * spec.n) / device.bytes_per_us + _LAUNCH_US

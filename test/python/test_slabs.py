@@ -15,7 +15,7 @@ from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import operands_as_meant
 from lowlp.kernels.linear.operands import can_be_slabs, host_operands, spec_for
-from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less, vectors_take_less_apart
+from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
 from lowlp.kernels.linear.slabs import slab_kernel, slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
@@ -106,26 +106,12 @@ def test_slabs_have_all_rows_once() -> None:
         ("uint4 g32 f16 zeros:f16", 6144, True),
         ("vec8:1x16:f16 channel f16", 2048, True),
         ("vec8:2x8:f16 channel f16", 1024, False),
+        ("e8p+e8p channel f16", 4096, True),
     ],
 )
 def test_when_slabs_take_less(codec: str, m: int, wanted: bool) -> None:
     spec = LinearSpec(8192, 8192, Codec.parse(codec), "f16", "f16", aligned=True)
     assert slabs_take_less(spec, schedule_for(spec, m), m) == wanted
-
-
-@pytest.mark.parametrize(
-    ("codec", "wanted"),
-    [
-        ("vec4:1x8:f16:256x256 channel f16", True),
-        ("e8p+e8p channel f16", True),
-        ("vec8:1x8:f16 channel f16", False),
-    ],
-)
-def test_gates_of_codebooks_apart(codec: str, wanted: bool) -> None:
-    """With books of blocks of rows, and where slabs take less; never with few rows."""
-    spec = LinearSpec(28672, 4096, Codec.parse(codec), "bf16", "f32", aligned=True)
-    for m, is_apart in ((256, False), (2048, wanted)):
-        assert vectors_take_less_apart(spec, schedule_for(spec, m), m) == is_apart
 
 
 def test_which_weights_f16_holds() -> None:

@@ -37,7 +37,7 @@ from lowlp.kernels.linear.operands import (
     spec_of_operands,
 )
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.slab_estimates import slabs_take_less, vectors_take_less_apart
+from lowlp.kernels.linear.slab_estimates import slabs_take_less
 from lowlp.kernels.linear.slabs import slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import ACTIVATIONS, GATED, LinearSpec
 from lowlp.schedules.device import Device, device_of
@@ -424,7 +424,7 @@ def _is_faster_apart(spec: LinearSpec, schedule: Schedule, m: int, device: Devic
         return False
     apart = replace(spec, epilogue="", out="f32")
     if spec.vectors:
-        return has_room_apart(spec, m) and vectors_take_less_apart(apart, schedule, m, device)
+        return has_room_apart(spec, m) and slabs_take_less(apart, schedule, m, device)
     return takes_less_apart(spec, schedule, apart, schedule_for(apart, m, device, gpu=gpu), m, device)
 
 

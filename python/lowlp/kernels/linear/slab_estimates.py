@@ -41,8 +41,6 @@ _FEW_BYTES: Final = 16 << 10
 _LITTLE_BOOKS: Final = (1.0, 0.075)
 _COMPUTED_BOOKS: Final = 1.42
 _LARGE_BOOKS: Final = 2.1
-# Of blocks of rows with books of their own and results of f32, whose kernels spill.
-_BOOKS_OF_ROWS: Final = 1.7
 _US_OF_VECTORS: Final = 4.2
 
 
@@ -86,20 +84,12 @@ def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device
     return slabs_us(spec, m, device) <= _GAIN * decoding
 
 
-def vectors_take_less_apart(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> bool:
-    """Whether m rows of gate and up of vectors take less time as the product `spec` of both, without the epilogue, and
-    a launch after it: by slabs; or where each block of rows has books, of which a tile of both needs twice as many."""
-    return m >= _LEAST_ROWS and (spec.book_rows is not None or slabs_take_less(spec, schedule, m, device))
-
-
 def _over_halves(spec: LinearSpec) -> float:
     """The time of a kernel that looks vectors up in the product, over that of halves."""
     vectors = spec.vectors
     assert vectors is not None
     if vectors.lattices:
         return _COMPUTED_BOOKS if vectors.books > 1 else _LITTLE_BOOKS[0]
-    if spec.book_rows is not None and spec.out == "f32":
-        return _BOOKS_OF_ROWS
     return _LARGE_BOOKS if _has_large_books(spec) else _LITTLE_BOOKS[0] + _LITTLE_BOOKS[1] * vectors.books
 
 

@@ -63,3 +63,31 @@ lowlp.kernel @floats() attributes {grid = affine_map<() -> (1)>, num_threads = 3
   %n = lowlp.neg %s : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
+!bytes = !lowlp.tile<16x64xf8E4M3FN, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
+!x = !lowlp.tile<64x8xf8E4M3FN, local(4, 1).column_spatial(4, 8).local(4, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Where warpgroups multiply, bytes hold the signs in place of that.
+// CHECK-LABEL: lowlp.kernel @signs
+// CHECK: lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f8e4m3 accumulators words 4", "row 0 exponent -9 offset -8", "row 1 exponent -9 offset -8"
+// CHECK-SAME: = mad r{{[0-9]+}}, 0x81, r
+// CHECK: lowlp.dot
+// CHECK-NOT: lowlp.dot
+// CHECK: lowlp.neg
+lowlp.kernel @signs() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %zero = arith.constant 0.0 : f32
+  %word = arith.constant 77 : i32
+  %words = lowlp.splat %word : i32 -> !words
+  %x = lowlp.view %words : !words -> !x
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %q = lowlp.unpack %words from "int4.f8e4m3" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !bytes
+  %s = lowlp.dot %a, %x, %zeros : !bytes, !x, !sum
+  %n = lowlp.neg %s : !sum
+  lowlp.return
+}

@@ -279,7 +279,9 @@ def test_every_division_scales_groups(
     assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
 
 
-@pytest.mark.parametrize(("weight", "columns", "tiles"), [("f4e2m1", 40, 1), ("f8e4m3", 40, 1), ("f8e4m3", 8, 4)])
+@pytest.mark.parametrize(
+    ("weight", "columns", "tiles"), [("f4e2m1", 40, 1), ("f8e4m3", 40, 1), ("f8e4m3", 8, 4), ("int4", 40, 1)]
+)
 def test_8_bit_floats_are_multiplied_by_warpgroups(
     weight: str, columns: int, tiles: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,12 +294,39 @@ def test_8_bit_floats_are_multiplied_by_warpgroups(
     assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
 
 
+@pytest.mark.parametrize(("weight", "row_tiles"), [("int2", 2), ("int3", 1), ("int4", 1)])
+def test_signs_of_integers_are_signs_of_8_bit_floats(
+    weight: str, row_tiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of I give the weights, every code among them; sums of x would round 2^14 away."""
+    schedule = Schedule(stages=3, row_tiles=row_tiles, warpgroups=1, columns=64, steps=2)
+    monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
+    codes = np.random.default_rng(4).integers(0, 1 << lowlp.dtype(weight).bits, (128, 256)).astype(np.uint8)
+    scales = np.full((128, 2), 0.5, np.float32)
+    qw = lowlp.QuantizedTensor(codes, dtype=weight, group_size=128, scales=scales, activation="f8e4m3")
+    x = np.eye(256, dtype=np.float32)[:60]
+    x[:, 255] = 256.0
+    y = lowlp.linear(lowlp.quantize_activations(x, "f8e4m3", scale=1.0), qw, out_dtype="f32")
+    np.testing.assert_array_equal(y, x @ qw.dequantize().T)
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("weight", "m"), [("int4", 256), ("int1", 1024)])
 def test_many_rows_take_products_of_warpgroups_without_spills(weight: str, m: int) -> None:
     kernel = lowlp.compile_linear(n=8192, k=8192, weight=weight, group_size=None, activation="int8", m=(m, m))
     assert re.search(r"wgmma.mma_async.sync.aligned.m64n\d+k32.s32.u8.s8", kernel.ptx)
     assert "without warpgroups" not in str(kernel.report())
+    assert kernel.spilled_bytes == 0
+    assert kernel.resources is None or not kernel.resources.product_remarks
+
+
+@pytest.mark.parametrize("weight", ["f8e4m3", "int4"])
+def test_many_rows_of_8_bit_floats_take_large_tiles_without_spills(weight: str) -> None:
+    """One product for 32 weights along K of three warpgroups or more than 128 columns, none of them with ones."""
+    kernel = lowlp.compile_linear(
+        n=14336, k=14336, weight=weight, group_size=None, activation="f8e4m3", m=(2254, 2254), gpu="NVIDIA H200"
+    )
+    assert len(re.findall(r"wgmma.mma_async.sync.aligned.m64n\d+k32.f32.e4m3.e4m3", kernel.ptx)) == 4
     assert kernel.spilled_bytes == 0
     assert kernel.resources is None or not kernel.resources.product_remarks
 

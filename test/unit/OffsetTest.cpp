@@ -75,6 +75,33 @@ TEST(OffsetTest, BitsThatStandForNothingAndMinusOneHaveNone) {
   EXPECT_FALSE(complement(makePlan("int2.f16"), find("int2.f16")));
 }
 
+TEST(OffsetTest, BytesOfFloatsHoldSigns) {
+  for (const char *name : {"int2.f8e4m3", "int3.f8e4m3", "int4.f8e4m3"}) {
+    const Placement &placement = find(name);
+    DecodePlan plan = makePlan(name);
+    Result<DecodePlan> other = useSigns(plan, placement);
+    ASSERT_TRUE(other) << other.error();
+    EXPECT_TRUE(other->prove(placement));
+    EXPECT_EQ(other->getCost().alu,
+              plan.getCost().alu + 3 * plan.getNumRegisters());
+    EXPECT_EQ(other->getCost().fma,
+              plan.getCost().fma + 2 * plan.getNumRegisters());
+    double half = std::ldexp(1.0, placement.getFormat().bits - 1);
+    for (const DecodePlan::Row &row : other->rows)
+      EXPECT_EQ(row.offset, -half);
+    EXPECT_EQ(*DecodePlan::parse(other->print()), *other);
+    // Nothing else becomes of the codes.
+    DecodePlan wrong = *other;
+    wrong.rows[0].offset = 0;
+    EXPECT_FALSE(wrong.prove(placement));
+  }
+  for (const char *name : {"int4.f16", "int1.f8e4m3"})
+    EXPECT_EQ(useSigns(makePlan(name), find(name)).error(),
+              "decode plan: signs are taken of integers of 2 to 5 bits in "
+              "f8e4m3 whose scales are on accumulators");
+  EXPECT_FALSE(useSigns(makePlan("e2m1.f8e4m3"), find("e2m1.f8e4m3")));
+}
+
 TEST(OffsetTest, WhatCannotBe) {
   const Placement &placement = find("int4.f16");
   EXPECT_EQ(setOffset(makePlan("int4.f16", DecodeEnding::Weights), placement, 0)

@@ -311,6 +311,11 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
           other && !leavesOffset(*other))
         plan = *other;
     bool isOfHalves = getPlacement(weights).getFamily().isOfHalves();
+    if (leavesOffset(plan) && isByWarpgroups(getOperation()))
+      // Sums of x, which offsets take, would double their products.
+      if (Result<DecodePlan> other = useSigns(plan, getPlacement(weights));
+          other && !leavesOffset(*other))
+        plan = *other;
     if (leavesOffset(plan) && !isOfHalves && !first.asDot())
       return declineAll("bytes of products by warpgroups have no sums of x, "
                         "which their offset takes");

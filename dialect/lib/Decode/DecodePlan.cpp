@@ -13,6 +13,7 @@ int DecodeStep::getNumOperands() const {
   switch (kind) {
   case Kind::Lop3:
   case Kind::Fma:
+  case Kind::Mad:
     return 3;
   case Kind::Prmt:
   case Kind::Mul32:
@@ -35,6 +36,7 @@ DecodeCost DecodePlan::getCost() const {
       break;
     case DecodeStep::Kind::Fma:
     case DecodeStep::Kind::Mul32:
+    case DecodeStep::Kind::Mad:
       ++cost.fma;
       break;
     case DecodeStep::Kind::Round:
@@ -112,6 +114,8 @@ static uint32_t runStep(const DecodeStep &step, ComputeType compute, uint32_t a,
   case DecodeStep::Kind::Round:
     return encodeNumber(compute, toFloat(b)) | encodeNumber(compute, toFloat(a))
                                                    << 16;
+  case DecodeStep::Kind::Mad:
+    return a * b + c;
   }
   return 0;
 }

@@ -26,13 +26,14 @@ struct Mnemonic {
 };
 } // namespace
 
-static constexpr std::array<Mnemonic, 6> kMnemonics = {
+static constexpr std::array<Mnemonic, 7> kMnemonics = {
     {{DecodeStep::Kind::Lop3, "lop3", true},
      {DecodeStep::Kind::Prmt, "prmt", true},
      {DecodeStep::Kind::Rotate, "rotate", true},
      {DecodeStep::Kind::Fma, "fma", false},
      {DecodeStep::Kind::Mul32, "mul32", false},
-     {DecodeStep::Kind::Round, "round", false}}};
+     {DecodeStep::Kind::Round, "round", false},
+     {DecodeStep::Kind::Mad, "mad", false}}};
 
 static const Mnemonic &getMnemonic(DecodeStep::Kind kind) {
   return kMnemonics[static_cast<size_t>(kind)];

@@ -319,6 +319,12 @@ private:
       return fromHalves(arith::TruncFOp::create(
           builder, loc, VectorType::get(2, compute), pair));
     }
+    case DecodeStep::Kind::Mad: {
+      Value product = arith::MulIOp::create(builder, loc, a, b);
+      if (step.operands[2] == DecodeOperand::imm(0))
+        return product;
+      return arith::AddIOp::create(builder, loc, product, c);
+    }
     }
     llvm_unreachable("unknown kind of step");
   }

@@ -54,7 +54,9 @@ struct DecodeStep {
     Mul32,
     /// The f32 numbers a and b as two halves of the compute type, b the low one
     /// (PTX ISA, `cvt.rn.f16x2.f32`).
-    Round
+    Round,
+    /// The low 32 bits of a * b + c (PTX ISA, `mad.lo.u32`).
+    Mad
   };
   Kind kind;
   std::array<DecodeOperand, 3> operands = {
@@ -89,7 +91,7 @@ enum class DecodeEnding {
 struct DecodeCost {
   /// LOP3, PRMT, rotations.
   int alu = 0;
-  /// Products and sums of halves and of f32.
+  /// Products and sums of halves, of f32 and of words.
   int fma = 0;
   /// Roundings of f32 to halves.
   int convert = 0;

@@ -113,6 +113,7 @@ KINDS: Final = {
         ActivationKind("w4a8", "W4A8 int8", _weights(4), "int8", 8, _BYTES),
         ActivationKind("w4a8-levels", "W4A8 int8, integer g128", _LEVELS, "int8", 8, _BYTES),
         ActivationKind("w4a8-fp8", "W4A8 fp8", _E2M1, "f8e4m3", 8, _FLOATS),
+        ActivationKind("w4a8-fp8-int", "W4A8 fp8, int4 g128", _weights(4, GROUP_SIZE), "f8e4m3", 8, _FLOATS),
         ActivationKind("w8a8", "W8A8 int8", _weights(8), "int8", 8, _BYTES),
         ActivationKind("w8a8-fp8", "W8A8 fp8", _E4M3, "f8e4m3", 8, _FLOATS),
     )

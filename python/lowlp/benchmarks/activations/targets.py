@@ -66,6 +66,7 @@ TARGETS: Final = {
     "w4a8": Target(_W4A8, _humming("int4", HUMMING[0])),
     "w4a8-levels": Target(_W4A8, _humming("int4 g128", HUMMING[0])),
     "w4a8-fp8": Target(_W4A8, _humming("f4e2m1", HUMMING[1])),
+    "w4a8-fp8-int": Target(_W4A8, _humming("int4 g128", HUMMING[1])),
     "w8a8": Target(_factors(1.0, 1.0, 1.3, 1.4, 1.4, 1.4), ((INT_MM, "int8"),)),
     "w8a8-fp8": Target(_factors(1.0, 1.0, 1.1, 1.0, 0.97, 0.97), _SCALED),
 }

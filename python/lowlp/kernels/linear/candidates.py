@@ -19,6 +19,7 @@ from lowlp.weights.packing import UNIT_K
 from .codebooks.program import has_books_of_tile
 from .estimates import keeping_us
 from .fitting import ending_numbers, fits, fitted
+from .integer_sums import is_one_sum
 from .invariant import FOUND_BY_LARGE
 from .scaled_weights import can_scale_rows
 from .schedule import KEPT_ROWS, ROW_TILES, STEPS, UNITS, WARPS, Schedule
@@ -40,7 +41,8 @@ _UNIT_OF_TWO_TILES: Final = 32
 _MOST_OF_FOUR: Final = 64
 """Tiles of 64 rows times columns, of a warpgroup of four that multiply bytes."""
 _MOST_COLUMNS: Final = 128
-"""Of a tile by warpgroups."""
+"""Of a tile by warpgroups, of halves."""
+_MOST_COLUMNS_OF_BYTES: Final = 192
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
 """Of a tile by warpgroups of gate and up, where none of more columns fits."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
@@ -273,7 +275,7 @@ def wide_drafts(
             # Of a cluster each block ends whole 8 columns, which may be more than rows are.
             columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
             columns += 0 if has_columns(spec, columns) else 8
-            if columns > _MOST_COLUMNS:
+            if columns > (_MOST_COLUMNS_OF_BYTES if spec.is_of_bytes else _MOST_COLUMNS):
                 continue
             if share_tiles and cluster == 1 and not producer:
                 # Without one no loads are in flight between two tiles.
@@ -321,9 +323,11 @@ def _widths(
         widths = [(rows, 1)]
     else:
         widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if ending_numbers(spec) else [])]
-    if rows > 32 and spec.is_of_bytes and spec.groups > 1 and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
+    if rows > 32 and spec.is_of_bytes and not is_one_sum(spec) and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
         # A warp has units whole, and beside their accumulators those of a group.
         widths.append((32, 1))
+    if rows >= 128 and spec.is_of_bytes:
+        widths += [(columns, 1) for columns in _columns_of_bytes(spec, rows_of_tile)]
     for (columns, column_tiles), sharing in itertools.product(widths, sharings):
         yield columns, column_tiles, *sharing
     if rows < 128 or (False, 1) not in sharings:
@@ -342,6 +346,18 @@ def _widths(
         if best > widest:
             fewer = _columns_of(rows, best, column_tiles)
             yield from ((fewer, column_tiles, *sharing) for sharing in each)
+
+
+def _columns_of_bytes(spec: LinearSpec, rows_of_tile: int) -> tuple[int, ...]:
+    """The columns of further tiles of bytes, which read less of x and weights for a product (docs/adr/0099)."""
+    if rows_of_tile == 192:
+        return (96, 112, 144) if is_one_sum(spec) else (96, 112)
+    if is_one_sum(spec):
+        return ()
+    if rows_of_tile == 128:
+        # Of weights that are bytes already, as large a tile leaves no room for stages.
+        return (160, 192) if spec.bits < 8 else ()
+    return (96,) if rows_of_tile == 256 else ()
 
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:

@@ -307,11 +307,14 @@ def _plain_kind(spec: LinearSpec) -> str:
 
 
 def _kinds_of_other_types(spec: LinearSpec) -> list[str]:
-    """Of products of bytes, the kinds of weights with scales of f16, which sums are multiplied by as by any float; then
-    of other widths, the nearest first: they differ by some instructions that decode, and in what comes from memory.
-    Halves have kinds for all types."""
-    if not spec.is_of_integers:
+    """Of products of bytes, the kinds of weights with scales of f16, which sums are multiplied by as by any float; then,
+    of integers, of other widths, the nearest first: they differ by some instructions that decode, and in what comes
+    from memory. Halves have kinds for all types."""
+    if not spec.is_of_bytes:
         return []
+    if not spec.is_of_integers:
+        is_float = not spec.super_scale and spec.scale in FLOAT_DTYPES
+        return [kind_of(_like(spec, spec.bits, "f16"))] if is_float else []
     widths = sorted(range(1, 9), key=lambda bits: abs(bits - spec.bits))
     scales = [spec.scale] if spec.super_scale or spec.scale not in FLOAT_DTYPES else [spec.scale, "f16"]
     return [kind_of(_like(spec, bits, scale)) for bits in widths for scale in scales]
@@ -319,7 +322,8 @@ def _kinds_of_other_types(spec: LinearSpec) -> list[str]:
 
 def _like(spec: LinearSpec, bits: int, scale: str) -> LinearSpec:
     """The same product of weights of a width, with scales of a type."""
-    code, codec = dtype(re.sub(r"\d+$", str(bits), spec.weight)), spec.codec
+    codec = spec.codec
+    code = codec.code if bits == spec.bits else dtype(re.sub(r"\d+$", str(bits), spec.weight))
     other = Codec(
         code,
         codec.group,

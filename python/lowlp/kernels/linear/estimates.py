@@ -30,6 +30,8 @@ _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1
 # The same for four weights in bytes, of integers and of floats.
 _DECODE_BYTES: Final = {1: 1.0, 2: 1.0, 3: 1.62, 4: 1.0, 5: 2.0, 6: 2.0, 7: 2.5, 8: 0.1}
 _DECODE_FLOAT_BYTES: Final = {1: 1.2, 2: 1.3, 3: 1.9, 4: 2.5, 5: 2.6, 6: 2.5, 7: 2.7, 8: 1.0}
+# More where these are signed integers, which warpgroups decode to sign and magnitude.
+_DECODE_SIGNS: Final = 4.5
 # Cycles of a product of 8-bit floats by `mma.sync` over that of halves, where instructions turn them into halves.
 _EMULATED_FLOATS: Final = 2.6
 # Cycles for an accumulator of integers that becomes a float and is scaled.
@@ -223,6 +225,16 @@ def _decode(spec: LinearSpec) -> float:
     return (_DECODE_BYTES if spec.is_of_integers else _DECODE_FLOAT_BYTES)[spec.bits] / 2
 
 
+def _decode_by_warpgroups(spec: LinearSpec) -> float:
+    """The same of kernels by warpgroups."""
+    is_signed = spec.is_of_bytes and not spec.is_of_integers and spec.bits > 1 and _is_signed(spec)
+    return _decode(spec) + (_DECODE_SIGNS / 2 if is_signed else 0.0)
+
+
+def _is_signed(spec: LinearSpec) -> bool:
+    return not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")
+
+
 def _of_product(spec: LinearSpec) -> float:
     """Cycles of a product of 16 along K by `mma.sync`, over that of halves."""
     if not spec.is_of_bytes:
@@ -292,8 +304,7 @@ def _has_offset(spec: LinearSpec) -> bool:
         return needs_sum_of_x(spec)
     if spec.corrector or spec.is_bipolar:
         return True
-    is_signed = not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")
-    return is_signed and spec.bits > 1
+    return _is_signed(spec) and spec.bits > 1
 
 
 class _Wide(NamedTuple):
@@ -342,7 +353,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     tiles = -(-spec.n // schedule.rows) * tiles_of_columns
     memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
 
-    decode = _decode(spec) + _lookup(spec, _FEW_LOOK_UP)
+    decode = _decode_by_warpgroups(spec) + _lookup(spec, _FEW_LOOK_UP)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
@@ -374,6 +385,10 @@ class _Form(NamedTuple):
                             products
     tile, number            cycles to begin and to end a tile, and for each of its accumulators
     begin_us                less than what other kernels take to begin
+    scaled                  cycles for each that scaling accumulators takes
+    line                    for each 64 bytes of a stage, which come from the L2 cache
+    third                   of cycles beside products, what a third warpgroup leaves of them
+    pair                    of those of the tensor cores, where tiles lie side by side
     """
 
     product: float
@@ -382,16 +397,57 @@ class _Form(NamedTuple):
     tile: float
     number: float
     begin_us: float
+    scaled: float = 1.0
+    line: float = 0.0
+    third: float = 1.0
+    pair: float = 1.0
+
+
+class _Sharing(NamedTuple):
+    """What it takes to share tiles, in us: by shares of equal length, by aligned ones, and for each accumulator."""
+
+    equal: float
+    aligned: float
+    number: float
+
+
+class _Many(NamedTuple):
+    """Kernels by warpgroups for many rows of x: tiles that are each one block's, or one cluster's, or shared."""
+
+    own: _Form
+    cluster: _Form
+    shared: _Form
+    sharing: _Sharing
 
 
 # Fitted to 541 kernels for 130 to 8192 rows on an H200, 5 % apart (docs/adr/0049).
-_OWN_TILE: Final = _Form(0.827, 143, 0.363, 3690, 0.075, 1.78)
-_CLUSTER: Final = _Form(0.889, 108, 0.276, 4310, 0.164, 2.34)
-_SHARED: Final = _Form(0.921, 131, 0.339, 1150, 0.059, -0.04)
-# To share tiles: by shares of equal length, by aligned ones, and for each accumulator.
-_SHARING_US: Final = 2.7
-_ALIGNED_US: Final = 1.7
-_SHARED_NUMBER_US: Final = 3.8e-5
+_MANY_HALVES: Final = _Many(
+    _Form(0.827, 143, 0.363, 3690, 0.075, 1.78),
+    _Form(0.889, 108, 0.276, 4310, 0.164, 2.34),
+    _Form(0.921, 131, 0.339, 1150, 0.059, -0.04),
+    _Sharing(2.7, 1.7, 3.8e-5),
+)
+# Of bytes, fitted to 3882 kernels of 147 problems with 129 to 5494 rows on an H100; those within a fifth of the best of
+# their problem 4 to 7 % apart (docs/adr/0099). Of floats, whose sums begin anew; of integers that are one sum for a
+# row; and of integers with scales of groups.
+_MANY_FLOATS: Final = _Many(
+    _Form(0.882, 198, 0.53, 2120, 0.094, 2.66, 0.0, 0.044, 0.879, 1.26),
+    _Form(1.01, 198, 0.53, 2120, 0.094, 0.53, 0.0, 0.044, 0.879, 1.26),
+    _Form(0.901, 198, 0.53, 377, 0.094, 1.62, 0.0, 0.044, 0.879, 1.26),
+    _Sharing(5.2, 3.4, 2.6e-5),
+)
+_MANY_INTEGERS: Final = _Many(
+    _Form(0.771, 65, 0.0, 3030, 0.057, 1.63, 0.0, 0.585, 0.0, 1.09),
+    _Form(0.853, 65, 0.0, 3030, 0.057, -1.03, 0.0, 0.585, 0.0, 1.09),
+    _Form(0.819, 65, 0.0, 623, 0.057, -0.68, 0.0, 0.585, 0.0, 1.09),
+    _Sharing(6.0, 3.9, 2.1e-5),
+)
+_MANY_GROUPS_OF_INTEGERS: Final = _Many(
+    _Form(0.685, 165, 0.353, 2400, 0.121, 1.80, 2.32, 0.031, 0.951, 1.25),
+    _Form(0.749, 165, 0.353, 2400, 0.121, 0.79, 2.32, 0.031, 0.951, 1.25),
+    _Form(0.635, 165, 0.353, 1100, 0.121, 0.09, 2.32, 0.031, 0.951, 1.25),
+    _Sharing(3.3, 2.2, 5.4e-6),
+)
 # Of the time, where two blocks copy x for each other: the mean of 31 and of 16 pairs of kernels on an H200
 # (docs/adr/0070).
 _OWN_MULTICAST: Final = 1.006
@@ -440,7 +496,7 @@ class WideStage(NamedTuple):
 def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
     """What a stage by warpgroups is made of."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
-    decode = _decode(spec) + _lookup(spec, _MANY_LOOK_UP)
+    decode = _decode_by_warpgroups(spec) + _lookup(spec, _MANY_LOOK_UP)
     decode += _BESIDE_DECODE[schedule.scales_on] * spec.x_bytes / 2
     beside = rows * stage_k / 200 * (decode + _beside_plan(spec, schedule, many=True))
     scaled = 0.0
@@ -452,20 +508,28 @@ def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
     return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside, copies)
 
 
+def _many(spec: LinearSpec) -> _Many:
+    if not spec.is_of_bytes:
+        return _MANY_HALVES
+    if not spec.is_of_integers:
+        return _MANY_FLOATS
+    return _MANY_INTEGERS if is_one_sum(spec) else _MANY_GROUPS_OF_INTEGERS
+
+
 def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """Of a kernel by warpgroups for many rows of x: stage by stage, products, and the part of the decoding that they do
     not hide; the beginning and end of each tile; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
-    shared = 0
+    many, shared = _many(spec), 0
     scattered, longer = 0.0, 0.0
     if schedule.has_tile_each:
-        form = _CLUSTER if schedule.cluster > 1 else _OWN_TILE
+        form = many.cluster if schedule.cluster > 1 else many.own
         waves = math.ceil(blocks / device.multiprocessors)
         stages = waves * -(-stages_of_tile // schedule.cluster)
     else:
-        form = _SHARED
+        form = many.shared
         shared, share_stages, whole = waves_of(tiles, blocks, stages_of_tile, schedule.aligned_shares)
         waves = whole + bool(shared)
         stages = share_stages + whole * stages_of_tile
@@ -474,15 +538,18 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
             longer = _SCATTERED_STAGE * share_stages
 
     cost = cycles_of_wide_stage(spec, schedule)
-    busy = form.product * cost.products + cost.scaled + form.stage + form.decode * cost.beside
+    beside = form.scaled * cost.scaled + form.stage + form.decode * cost.beside
+    beside *= form.third if schedule.warpgroups > 2 else 1.0
+    products = form.product * cost.products * (form.pair if schedule.column_tiles > 1 else 1.0)
+    busy = products + beside + form.line * stage_bytes(spec, schedule) / 64
     cycles = max(busy, cost.copies)
     compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + spec.x_bytes * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
     ending = _LONGER_EXCHANGE_US.get(schedule.cluster, 0.0)
     if shared:
-        ending = _ALIGNED_US if schedule.aligned_shares else _SHARING_US
-        ending += _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
+        ending = many.sharing.aligned if schedule.aligned_shares else many.sharing.equal
+        ending += many.sharing.number * rows * columns * max(1, blocks / shared)
     ending += _SCATTERED * scattered
     us = device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending
     return us * (_PAIR_OF_ONE if schedule.warpgroups == 1 and schedule.cluster == 2 else 1.0)

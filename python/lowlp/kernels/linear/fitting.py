@@ -201,8 +201,13 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
         # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
         # two, where they are many.
         groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0
+        if groups == 1 and _is_plain_product_of_bytes(spec, schedule):
+            return _registers_of_bytes(spec, schedule, 2 * accumulators)
         few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
         accumulators += 3 * accumulators // 2 if few else groups * accumulators
+        if spec.is_of_bytes and groups == 0 and schedule.row_tiles > 1:
+            # The end of a tile has what rows of x come to for both of a warp's tiles of rows.
+            accumulators += schedule.columns // 2
     if spec.table:
         # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
         large = spec.rows_of_unit > 16 and schedule.columns <= 64
@@ -220,6 +225,22 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
     return (
         28 + accumulators + 8 * schedule.products_in_flight + spec.bits + schedule.columns // 2 * ending_numbers(spec)
     )
+
+
+def _is_plain_product_of_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
+    return spec.is_of_bytes and spec.products == 1 and schedule.cluster == 1 and not spec.super_scale
+
+
+def _registers_of_bytes(spec: LinearSpec, schedule: Schedule, accumulators: int) -> int:
+    """Of one group a stage, whose accumulators are scaled: little beside them and the fragments of products in flight
+    (docs/adr/0099)."""
+    words = 0
+    if spec.rows_of_unit > 16:
+        words = _REGISTERS_OF_WORDS if schedule.has_tile_each else _REGISTERS_OF_LARGE_UNITS
+    if schedule.column_tiles > 1:
+        # One more address of x, and accumulators that the assembler has in other places.
+        words += _REGISTERS_OF_LARGE_UNITS
+    return accumulators + 8 * schedule.products_in_flight + words + 4 + schedule.columns // 2 * ending_numbers(spec)
 
 
 def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:

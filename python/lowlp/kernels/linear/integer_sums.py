@@ -39,11 +39,15 @@ def meaning(spec: LinearSpec) -> Meaning:
 
 
 def has_offset(spec: LinearSpec) -> bool:
-    """Whether what is multiplied in bytes is not the number that a code means, up to a factor."""
+    """Whether what warpgroups multiply in bytes is not the number that a code means, up to a factor: bytes of f8e4m3
+    hold the signs of signed integers, which are decoded for that."""
     if spec.is_of_integers:
         return meaning(spec) != Meaning(1, 0)
     code = spec.codec.code
-    return isinstance(code, DType) and not code.is_float and meaning_of(code) != Meaning(1, 0)
+    if not isinstance(code, DType) or code.is_float:
+        return False
+    found = meaning_of(code)
+    return found.factor != 1 or found.offset not in (0, -(1 << (spec.bits - 1)))
 
 
 def sum_type(spec: LinearSpec) -> str:

@@ -22,8 +22,8 @@ _OTHERS = ("codebooks", "ablation", "attention", "measure_read")
 
 EPILOG = """
 quantised activations (--activations):
-  w1a1 w1a2 w2a2 w2a4 w3a3 w3a4 w4a4; w1a8 w2a8 ternary, groups of 128; w4a8 w4a8-levels w4a8-fp8 w8a8 w8a8-fp8:
-  from codes to f16, by planes, bytes, 8-bit floats and halves of the same weights; four shapes, M of
+  w1a1 w1a2 w2a2 w2a4 w3a3 w3a4 w4a4; w1a8 w2a8 ternary, groups of 128; w4a8 w4a8-levels w4a8-fp8 w4a8-fp8-int w8a8
+  w8a8-fp8: from codes to f16, by planes, bytes, 8-bit floats and halves of the same weights; four shapes, M of
   1,16,64,256,1024,4096. Beside torch's products of f16, int8 and f8e4m3, and humming's with int8 and f8e4m3.
   lowlp bench --activations --prepare out/bench/activations   # no GPU
   lowlp bench --activations --kernels out/bench/activations --peers --out r.activations-1.json

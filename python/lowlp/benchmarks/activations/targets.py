@@ -80,7 +80,9 @@ def rivals_of(kinds: Iterable[str], peers: Iterable[str]) -> list[Rival]:
     return [rival for rival in dict.fromkeys(wanted) if rival[0] in allowed]
 
 
-def floor_us(kind: ActivationKind, path: str, shape: Shape, m: int) -> float:
+def floor_us(
+    kind: ActivationKind, path: str, shape: Shape, m: int, read_bytes_per_s: float = READ_BYTES_PER_S
+) -> float:
     """Microseconds to move weights, scales, codes of x and results, or to multiply, whichever takes longer."""
     weights = kind.weights
     moved = shape.n * shape.k * weights.bits / 8
@@ -88,15 +90,16 @@ def floor_us(kind: ActivationKind, path: str, shape: Shape, m: int) -> float:
     of_x = {"planes": kind.bits / 8, "f16": 2.0}.get(path, 1.0)
     moved += m * (shape.k * of_x + 2 * shape.n)
     products = weights.bits * kind.bits if path == "planes" else 1
-    return 1e6 * max(moved / READ_BYTES_PER_S, 2.0 * m * shape.n * shape.k * products / _OPS_PER_S[path])
+    return 1e6 * max(moved / read_bytes_per_s, 2.0 * m * shape.n * shape.k * products / _OPS_PER_S[path])
 
 
 @dataclass(frozen=True)
 class Cell:
     """Of one kind, shape and M: our times by path, and what is required, in microseconds; None where there is none.
 
-    path     the fastest of ours
-    rival    whose time is the peers' best, with that time
+    path              the fastest of ours
+    rival             whose time is the peers' best, with that time
+    read_bytes_per_s  what floors are computed with
     """
 
     kind: ActivationKind
@@ -105,6 +108,7 @@ class Cell:
     times: Mapping[str, float]
     rival: tuple[Rival, float] | None
     empty_us: float
+    read_bytes_per_s: float = READ_BYTES_PER_S
 
     @property
     def path(self) -> str | None:
@@ -117,7 +121,7 @@ class Cell:
         factor = TARGETS[self.kind.name].factors.get(self.m)
         if factor is None:
             return None
-        floor = floor_us(self.kind, path, self.shape, self.m)
+        floor = floor_us(self.kind, path, self.shape, self.m, self.read_bytes_per_s)
         return required_us(self.rival[1], factor, self.empty_us, floor)
 
     def over_required(self, path: str) -> float | None:
@@ -129,6 +133,7 @@ class Cell:
 def cells(results: Results, shapes: Iterable[Shape] = SHAPES, rows: Iterable[int] = ROWS) -> list[Cell]:
     """All that have a time of ours."""
     empty = max((run.empty_us or 0.0 for run in results.runs), default=0.0)
+    read = max((run.read_bytes_per_s for run in results.runs), default=READ_BYTES_PER_S)
     found = []
     measured = {row.shape for row in results.rows}
     every_shape = [*shapes, *sorted(measured - set(shapes))]
@@ -143,7 +148,7 @@ def cells(results: Results, shapes: Iterable[Shape] = SHAPES, rows: Iterable[int
                 theirs = [(rival, results.time(*rival, shape, m)) for rival in TARGETS[kind.name].rivals]
                 timed = [(rival, us) for rival, us in theirs if us is not None]
                 best = min(timed, key=lambda one: one[1]) if timed else None
-                found.append(Cell(kind, shape, m, known, best, empty))
+                found.append(Cell(kind, shape, m, known, best, empty, read))
     return found
 
 

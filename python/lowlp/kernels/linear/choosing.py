@@ -307,9 +307,9 @@ def _plain_kind(spec: LinearSpec) -> str:
 
 
 def _kinds_of_other_types(spec: LinearSpec) -> list[str]:
-    """Of products of bytes, the kinds of weights with scales of f16, which sums are multiplied by as by any float; then,
-    of integers, of other widths, the nearest first: they differ by some instructions that decode, and in what comes
-    from memory. Halves have kinds for all types."""
+    """Of products of bytes, the kinds of weights with scales of f16, by which sums are multiplied as by any float; of
+    integers then those of other widths, the nearest first: they differ by some instructions that decode, and in what
+    comes from memory. Halves have kinds for all types."""
     if not spec.is_of_bytes:
         return []
     if not spec.is_of_integers:

@@ -235,8 +235,11 @@ def _registers_of_bytes(spec: LinearSpec, schedule: Schedule, accumulators: int)
     """Of one group a stage, whose accumulators are scaled: little beside them and the fragments of products in flight
     (docs/adr/0099)."""
     words = 0
-    if spec.rows_of_unit > 16:
+    if tiles_of_warp(spec, schedule) > 1:
         words = _REGISTERS_OF_WORDS if schedule.has_tile_each else _REGISTERS_OF_LARGE_UNITS
+    if schedule.stage_k > 128:
+        # Words and fragments of later products, which the assembler begins to decode.
+        words += 2 * _REGISTERS_OF_LARGE_UNITS
     if schedule.column_tiles > 1:
         # One more address of x, and accumulators that the assembler has in other places.
         words += _REGISTERS_OF_LARGE_UNITS

@@ -72,8 +72,8 @@ class Corrections(NamedTuple):
 CORRECTIONS: Final = (
     Corrections(Correction(1.002, 0.7), Correction(0.851, 5.02)),
     Corrections(Correction(1.005, 0.67), Correction(0.881, 2.85)),
-    Corrections(Correction(1.069, 0.0), Correction(0.954, 1.01)),
-    Corrections(Correction(1.022, 0.08), Correction(0.886, 2.46)),
+    Corrections(Correction(1.04, 0.3), Correction(0.988, 1.39)),
+    Corrections(Correction(1.034, 0.14), Correction(0.99, 2.2)),
 )
 """For each of `CLASSES_OF_ROWS`, and for more: `lowlp.benchmarks.activations.calibration` fits them."""
 

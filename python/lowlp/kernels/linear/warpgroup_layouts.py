@@ -61,7 +61,8 @@ class Layouts:
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
     """Tiles of 16 rows that a warp has of a part: those of a unit of the packed format where its rows are whole units;
-    else 1, and the warps of a warpgroup share units, whose words each rotates to where its own rows are decoded."""
+    else 1, and the warps of a warpgroup share units: of halves each rotates words to where its own rows are decoded; of
+    bytes, whose tiles do not lie alike, it branches to what decodes them (docs/adr/0099)."""
     tiles = spec.rows_of_unit // _TILE_ROWS
     return 1 if schedule.row_tiles % tiles else tiles
 
@@ -125,19 +126,13 @@ def has_columns(spec: LinearSpec, columns: int) -> bool:
 
 def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether products of bytes have a program: one sum of integers for a row, which nothing scales before its end, or
-    scales of groups, of codes that need no sums of x; and units of few bits, whose tiles do not lie alike, that warps
-    have whole."""
+    scales of groups, of codes that need no sums of x."""
     is_sum = is_one_sum(spec) and not adds_in_parts(spec) and spec.groups == 1
     is_of_groups = not spec.adds_integers and not spec.corrector and not has_small_groups(spec) and not has_offset(spec)
     if is_of_groups and not spec.is_of_integers:
         # Sums of floats begin anew, since tensor cores cut them off.
         is_of_groups = min(schedule.stage_k, spec.group_size) <= _MOST_SUMMED
-    return (
-        (is_sum or is_of_groups)
-        and schedule.scales_on == "accumulators"
-        and has_columns(spec, schedule.columns)
-        and 16 * tiles_of_warp(spec, schedule) == spec.rows_of_unit
-    )
+    return (is_sum or is_of_groups) and schedule.scales_on == "accumulators" and has_columns(spec, schedule.columns)
 
 
 def _can_multicast(spec: LinearSpec, schedule: Schedule) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _RESULTS = "benchmarks/results"
 _KERNELS = "out/bench/activations"
 _ARCH = "sm_90a"
-_OTHERS = ("codebooks", "ablation", "attention", "measure_read")
+_OTHERS = ("codebooks", "ablation", "attention")
 
 EPILOG = """
 quantised activations (--activations):
@@ -114,7 +114,7 @@ def _measure(
         rows=rows,
         paths=() if folder is None else cases.PATHS,
         peers=cases.parse_peers(options.peers),
-        settings=Settings(folder, QUICK if options.quick else Effort(), host_cost=False),
+        settings=Settings(folder, QUICK if options.quick else Effort(), options.measure_read, host_cost=False),
         limit_s=options.limit or of_all.LIMIT_S,
         deadline_s=options.deadline,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,7 +44,7 @@ def in_process(
     start = time.monotonic()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, *arguments), daemon=True)
+    process = context.Process(target=_in_group, args=(work, theirs, *arguments), daemon=True)
     process.start()
     theirs.close()
     problem = ""
@@ -64,11 +65,26 @@ def in_process(
     except (EOFError, OSError):
         problem = "its process ended early"
     finally:
-        process.kill()
+        _kill_group(process)
         process.join()
         ours.close()
     took = f"{name} compiled ahead for {time.monotonic() - start:.0f} s"
     return [f"{took}: {problem}" if problem else took]
+
+
+def _in_group(work: Callable[..., None], *arguments: Any) -> None:
+    """The process's side: compilers that it starts are of its group."""
+    os.setpgid(0, 0)
+    work(*arguments)
+
+
+def _kill_group(process: multiprocessing.process.BaseProcess) -> None:
+    """Ends a process and the compilers that it started, which would keep the processors busy while others are timed."""
+    assert process.pid is not None
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()
 
 
 def _compile(connection: Any, name: str, problems: list[Ahead]) -> None:

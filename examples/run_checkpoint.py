@@ -7,6 +7,8 @@ from transformers import AutoTokenizer
 
 import lowlp.transformers
 
+if not sys.argv[1:]:
+    sys.exit(__doc__)
 folder, prompt = sys.argv[1], " ".join(sys.argv[2:]) or "The capital of France is"
 device = "cuda" if torch.cuda.is_available() else "cpu"
 tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -37,6 +37,8 @@ from lowlp.cli import main
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import choosing
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import spec_for
+from lowlp.kernels.linear.spec import LinearSpec
 from lowlp_runtime import KernelBinary
 
 RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.5, read_bytes_per_s=4.49e12)
@@ -46,6 +48,12 @@ def kind(text: str) -> WeightKind:
     """The drawn kind of that name."""
     generator = random.Random(0)
     return next(found for _ in range(20000) if (found := draw_kind(generator, 256)).name == text)
+
+
+def spec_of(cell: Cell) -> LinearSpec:
+    """Of a problem's kernels."""
+    sample = preparing.sample_of(cell.kind)
+    return preparing.spec_in(spec_for(sample, "f16", "f16", aligned=True), cell.kind, cell.shape)
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
@@ -243,6 +251,25 @@ def test_candidates_differ_from_the_chosen_schedule(folder: Path) -> None:
     assert len(others) == 9
     assert all(first != second for first, second in itertools.combinations([chosen, *others], 2))
     assert all(one.estimated_us >= problem.estimated_us for one in problem.candidates if problem.estimated_us)
+
+
+def test_slabs_where_linear_takes_them(folder: Path) -> None:
+    shape = Shape(5120, 5120)
+    cells = [Cell(kind("nf8 g64 f16"), shape, m, None, "") for m in (512, 2048)]
+    list(models_preparing.prepare(folder, cells, 7, Choice("sm_90a")))
+    few, many = PreparedProblems.load(folder).problems
+    index = PreparedKernels.load_index(folder)
+    assert (few.by, index.entry("nf8 g64 f16", shape, 512).slabs) == ("estimate", ())
+    entry = index.entry("nf8 g64 f16", shape, 2048)
+    assert (many.by, entry.slabs, entry.problem) == ("slabs", ((0, 5120, 20),), "")
+    assert few.estimated_us and many.estimated_us and few.estimated_us < many.estimated_us
+    (job,) = preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [2048, 4096], "", False)
+    assert (job.entry.rows, job.entry.slabs) == ((2048, 4096), entry.slabs)
+    decodes = job.compile("sm_90a").description
+    assert [parameter.name for parameter in decodes.parameters][-4:] == ["slab", "first", "rows", "chunks"]
+    assert all(
+        not job.entry.slabs for job in preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [2048], "", True)
+    )
 
 
 @pytest.fixture

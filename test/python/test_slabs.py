@@ -14,7 +14,7 @@ import lowlp
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import operands_as_meant
-from lowlp.kernels.linear.operands import can_be_slabs, host_operands, spec_for
+from lowlp.kernels.linear.operands import host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
 from lowlp.kernels.linear.slabs import slab_kernel, slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import LinearSpec
@@ -119,5 +119,5 @@ def test_which_weights_f16_holds() -> None:
     w = np.random.default_rng(0).normal(0, 0.02, (64, 256))
     for factor, wanted in ((1.0, True), (1e7, False), (1e-5, False)):
         qw = lowlp.quantize(w * factor, "int8", group_size=128, scale_dtype="f32")
-        assert can_be_slabs(slab_spec(spec_for(qw, "f16", "f16")), qw) == wanted
-        assert can_be_slabs(slab_spec(spec_for(qw, "bf16", "bf16")), qw)
+        assert (slabs_of(spec_for(qw, "f16", "f16"), qw) is not None) == wanted
+        assert slabs_of(spec_for(qw, "bf16", "bf16"), qw) is not None

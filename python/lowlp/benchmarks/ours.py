@@ -54,11 +54,13 @@ class OurProduct:
 
     @no_dependent_launch()
     def measure_entry(self, entry: KernelEntry, m: int, stream: int, effort: Effort) -> Row:
-        """As `measure`, by a kernel that is named.
+        """As `measure`, by a kernel that is named, or with slabs that it decodes.
 
         Launches do not overlap what is in front of them: otherwise weights could be fetched before the time begins.
         """
         kernel = self._prepared.load(entry)
+        if entry.slabs:
+            return self._measure_call("lowlp", lambda y: self._by_slabs(kernel, entry, y, stream), m, stream, effort)
         product = kernel.description.require_product()
         x, ordered = self.x[:m], None
         if product.vector_order:
@@ -94,17 +96,50 @@ class OurProduct:
     ) -> Row:
         """Checks and times a kernel for M rows, which takes `arguments_with` its result y, by name; with the kernel
         before it that makes its x, if there is one."""
+
+        def call_with(y: Any) -> Callable[[], None]:
+            arguments = bind(kernel.description, arguments_with(y))
+
+            def run() -> None:
+                if ordered is not None:
+                    ordered.make(self.x.data_ptr(), self.x.get_device(), stream)
+                launch(kernel, arguments, stream=stream)
+
+            return run
+
+        return self._measure_call(who, call_with, m, stream, effort)
+
+    def _by_slabs(self, kernel: KernelBinary, entry: KernelEntry, y: Any, stream: int) -> Callable[[], None]:
+        """What decodes slab after slab and multiplies each by PyTorch's library, on its current stream."""
+        import torch
+
+        x, k = self.x[: len(y)], self.shape.k
+        names = [parameter.name for parameter in kernel.description.parameters]
+        weights = {name: self.operands[name] for name in names if name in self.operands}
+        launcher = launcher_of(kernel)
+        kept = {name: launcher.read(name, operand) for name, operand in weights.items()}
+        calls = [
+            (slice(first, first + rows), launcher.bind({**kept, "first": first, "rows": rows, "chunks": chunks}))
+            for first, rows, chunks in entry.slabs
+        ]
+
+        def run() -> None:
+            for part, call in calls:
+                slab = torch.empty((part.stop - part.start, k), dtype=x.dtype, device=x.device)
+                call.run((slab.data_ptr(),), x.get_device(), stream)
+                torch.mm(x, slab.t(), out=y[:, part])
+
+        return run
+
+    def _measure_call(
+        self, who: str, call_with: Callable[[Any], Callable[[], None]], m: int, stream: int, effort: Effort
+    ) -> Row:
+        """Checks and times what `call_with` makes of a result y to be written."""
         import torch
 
         y = torch.empty((m, self.shape.n), dtype=self.x.dtype, device=self.x.device)
-        arguments = bind(kernel.description, arguments_with(y))
+        run = call_with(y)
         poison(y)
-
-        def run() -> None:
-            if ordered is not None:
-                ordered.make(self.x.data_ptr(), self.x.get_device(), stream)
-            launch(kernel, arguments, stream=stream)
-
         run()
         torch.cuda.synchronize()
         error = relative_error(y, self._wanted[:m], self._columns)

@@ -17,7 +17,7 @@ from lowlp_runtime.errors import LowlpValueError
 from .cases import Shape, WeightKind
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 EMPTY: Final = "empty.lowlp"
 
 
@@ -25,6 +25,8 @@ EMPTY: Final = "empty.lowlp"
 class KernelEntry:
     """A kernel for one kind and shape, and the M it is for; or why there is none.
 
+    slabs            where it decodes slabs, by which a library multiplies: of each slab the first row, how many rows,
+                     and in how many chunks their stages are dealt out; (): the kernel makes the product
     spilled_bytes    of registers, for each thread
     product_remarks  how often the assembler makes products of warpgroups wait
     """
@@ -38,6 +40,7 @@ class KernelEntry:
     problem: str = ""
     spilled_bytes: int = 0
     product_remarks: int = 0
+    slabs: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def slow_code(self) -> str:
@@ -149,4 +152,5 @@ def kind_of_json(data: dict[str, Any]) -> WeightKind:
 
 def entry_of(data: dict[str, Any]) -> KernelEntry:
     """An entry from its JSON."""
-    return KernelEntry(**{**data, "rows": tuple(data["rows"])})
+    slabs = tuple((first, rows, chunks) for first, rows, chunks in data["slabs"])
+    return KernelEntry(**{**data, "rows": tuple(data["rows"]), "slabs": slabs})

@@ -5,6 +5,7 @@ Kernels of one kind and shape differ by their schedule, so numbers of rows with 
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -27,14 +28,16 @@ from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.codebooks.lattice_tables import lattice_tables
 from lowlp.kernels.linear.codebooks.versions import version_schedule
 from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
-from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.operands import host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
+from lowlp.kernels.linear.slabs import chunks_for, slab_kernel
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.vectors import lattice_vectors
 from lowlp.ops.linear_kernels import compile_for_gpu
-from lowlp.schedules.device import device_ahead
+from lowlp.schedules.device import Device, device_ahead
 from lowlp.weights.packing import stored_form
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -75,6 +78,38 @@ class Job:
     def compile(self, arch: str) -> CompiledKernel:
         """Raises `LowlpError`."""
         return compile_for_gpu(self.spec, self.schedule, arch, (self.entry.rows[0], self.entry.rows[-1]))
+
+
+@dataclass(frozen=True)
+class SlabJob:
+    """The kernel that decodes the slabs of a product."""
+
+    spec: LinearSpec
+    schedule: Schedule
+    entry: KernelEntry
+
+    def compile(self, arch: str) -> CompiledKernel:
+        """Raises `LowlpError`."""
+        return compile(slab_kernel(self.spec, self.schedule), arch)
+
+
+def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark: str = "") -> Job:
+    """The compilation of the kernel for m rows of x that decodes in the product, by this schedule; `mark` tells its
+    file from others of the same problem."""
+    file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"
+    return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))
+
+
+def job_of(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> Job | SlabJob:
+    """The compilation of what `linear` takes for m rows of x where it would have this schedule: that kernel, or one
+    that decodes slabs."""
+    job = job_by(kind, spec, schedule, m)
+    found = slabs_of(spec, sample_of(kind)) if slabs_take_less(spec, schedule, m, device) else None
+    if found is None:
+        return job
+    slabs = [(part.start, part.stop - part.start) for part in parts_of_slabs(spec.n, spec.k)]
+    chunks = tuple((first, rows, chunks_for(*found, rows)) for first, rows in slabs)
+    return SlabJob(*found, replace(job.entry, schedule=asdict(found[1]), slabs=chunks))
 
 
 def prepare(
@@ -170,6 +205,7 @@ def _empty(m: ll.i32) -> None:  # type: ignore[valid-type]
     pass
 
 
+@functools.lru_cache(maxsize=256)
 def sample_of(kind: WeightKind) -> QuantizedTensor:
     """A few weights of this kind, as `quantize` makes them for a user; of codebooks random codes and entries."""
     if kind.vectors:
@@ -303,20 +339,23 @@ def _jobs(
     rows: Sequence[int],
     gpu: str,
     batch_invariant: bool,
-) -> Iterator[Job]:
-    shape = Shape(spec.n, spec.k)
-    by_schedule: dict[Schedule, list[int]] = {}
+) -> Iterator[Job | SlabJob]:
+    by_kernel: dict[tuple[LinearSpec, Schedule], Job | SlabJob] = {}
     device = device_ahead(index.arch, index.multiprocessors, gpu)
     for m in rows:
         if kind.version:
             schedule = version_schedule(spec, m, device, kind.version)
         else:
             schedule = schedule_for(spec, m, device, batch_invariant, gpu)
-        by_schedule.setdefault(schedule, []).append(m)
-    for schedule, shared in by_schedule.items():
-        file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
-        entry = KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, asdict(schedule))
-        yield Job(spec, schedule, entry)
+        if kind.version or batch_invariant:
+            job: Job | SlabJob = job_by(kind, spec, schedule, m)
+        else:
+            job = job_of(kind, spec, schedule, m, device)
+        known = by_kernel.setdefault((job.spec, job.schedule), job)
+        if known is not job:
+            entry = replace(known.entry, rows=(*known.entry.rows, m))
+            by_kernel[job.spec, job.schedule] = replace(known, entry=entry)
+    yield from by_kernel.values()
 
 
 def _compile(job: AnyJob, arch: str, folder: str, code_alone: bool) -> KernelEntry:

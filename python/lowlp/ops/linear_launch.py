@@ -28,17 +28,16 @@ from lowlp.kernels.linear.operand_list import (
     takes_vector_order,
 )
 from lowlp.kernels.linear.operands import (
-    can_be_slabs,
     for_weights,
     form_of_operands,
     host_operands,
     matrix_shape,
+    slabs_of,
     spec_for,
     spec_of_operands,
 )
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import slabs_take_less
-from lowlp.kernels.linear.slabs import slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import ACTIVATIONS, GATED, LinearSpec
 from lowlp.schedules.device import Device, device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -399,16 +398,12 @@ def _bind(
 
 
 def _slabs(qw: QuantizedTensor, spec: LinearSpec, x: Any, arch: str, captured: bool) -> Slabs | None:
-    """What multiplies rows of x by slabs of the weights; None where no slabs have what `spec` asks for: anything beside
-    the product, columns in another order, or weights that the activation type does not hold."""
+    """What multiplies rows of x by slabs of the weights; None where no slabs have what `spec` asks for."""
     wide_sums = spec.out == "f32"
-    is_plain = not spec.bias and not spec.epilogue and not spec.residual and qw.permutation is None
-    if not is_plain or (spec.out != spec.activation and not (wide_sums and sums_are_wide())):
+    found = slabs_of(spec, qw)
+    if found is None or (spec.out != spec.activation and not (wide_sums and sums_are_wide())):
         return None
-    of_slabs = slab_spec(spec)
-    schedule = slab_schedule(of_slabs)
-    if schedule is None or not can_be_slabs(of_slabs, qw):
-        return None
+    of_slabs, schedule = found
     device, is_compiled = x.device, has_slab_kernel(of_slabs, schedule, arch)
     if captured and not (is_compiled and _has_operands(qw, of_slabs, schedule, device)):
         raise first_call_in_capture("x", math.prod(x.shape[:-1]), x.dtype)

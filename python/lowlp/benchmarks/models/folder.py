@@ -15,6 +15,7 @@ from lowlp_runtime.whole_file import write_whole
 
 FORMAT: Final = 1
 PROBLEMS: Final = "problems.json"
+SLABS: Final = "slabs"
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Problem:
     twin          name of those in groups of 128, which are timed beside them, or ''
     products      which have the shape, in words
     estimated_us  what the chosen kernel would take by estimate; None for one without stages, of which there is none
-    by            what chose it: 'measured' where estimates alone would have chosen another, 'estimate', or 'no choice'
-                  for a kernel without stages
+    by            what chose it: 'measured' where estimates alone would have chosen another, 'estimate', 'no choice'
+                  for a kernel without stages, or `SLABS` where estimates chose to decode the weights to memory
     by_estimate   number of the kernel that estimates alone would choose: 0 for the chosen one, 1 for the first
                   candidate
     candidates    other kernels to hold it against

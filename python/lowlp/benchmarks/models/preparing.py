@@ -5,23 +5,24 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lowlp.benchmarks.cases import Shape, WeightKind
-from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels, file_stem
-from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled, spec_in
+from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
+from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, SlabJob, add_kind, compiled, job_by, job_of, spec_in
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.kernels.linear.candidates import candidates, for_rows
 from lowlp.kernels.linear.choosing import rows_of, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.slab_estimates import slabs_us
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.schedules.device import Device, device_ahead
 from lowlp_runtime.errors import LowlpValueError
 
 from .drawing import Cell
-from .folder import PROBLEMS, Candidate, PreparedProblems, Problem
+from .folder import PROBLEMS, SLABS, Candidate, PreparedProblems, Problem
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class Choice:
     def schedule(self, spec: LinearSpec, m: int) -> Schedule:
         """The chosen one."""
         return schedule_for(spec, m, self.device, gpu=self.gpu, among=None if self.with_measured else ())
+
+    def job(self, kind: WeightKind, spec: LinearSpec, m: int) -> Job | SlabJob:
+        """What is compiled for m rows: what `linear` takes; or, to be held against others, a kernel by a schedule."""
+        chosen = self.schedule(spec, m)
+        return job_by(kind, spec, chosen, m) if self.candidates else job_of(kind, spec, chosen, m, self.device)
 
     def why(self, spec: LinearSpec, m: int, chosen: Schedule) -> str:
         """What chose it, as `Problem.by` says it."""
@@ -96,19 +102,20 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     index = PreparedKernels(folder, choice.arch, compiler_version(), choice.multiprocessors, gpu=choice.gpu)
     specs = _specs(index, cells)
-    wanted: dict[tuple[str, Shape, int], Job] = {}
+    wanted: dict[tuple[str, Shape, int], Job | SlabJob] = {}
     problems: list[tuple[Problem, list[Job]]] = []
     for cell in cells:
         twin = None if choice.candidates else cell.twin
         for kind in filter(None, (cell.kind, twin)):
             spec = specs[kind.name, cell.shape]
-            wanted.setdefault((kind.name, cell.shape, cell.m), _job(kind, spec, cell.m, choice.schedule(spec, cell.m)))
+            if (kind.name, cell.shape, cell.m) not in wanted:
+                wanted[kind.name, cell.shape, cell.m] = choice.job(kind, spec, cell.m)
         spec = specs[cell.kind.name, cell.shape]
-        chosen = wanted[cell.kind.name, cell.shape, cell.m].schedule
+        job = wanted[cell.kind.name, cell.shape, cell.m]
         # Of each problem by itself, so that a part of a draw has the candidates that the whole has.
-        others = choice.others(spec, cell.m, chosen, random.Random(f"{seed} {cell}"))
-        drafts = [_job(cell.kind, spec, cell.m, other, f"-{number}") for number, other in enumerate(others)]
-        problems.append((_problem(cell, spec, chosen, choice, twin), drafts))
+        others = choice.others(spec, cell.m, job.schedule, random.Random(f"{seed} {cell}"))
+        drafts = [job_by(cell.kind, spec, other, cell.m, f"-{number}") for number, other in enumerate(others)]
+        problems.append((_problem(cell, job, spec, choice, twin), drafts))
     every = [*wanted.values(), *(job for _, drafts in problems for job in drafts)]
     entries = [job.entry for job in every]
     for done, (number, entry) in enumerate(compiled(index, every, jobs, code_alone=True), 1):
@@ -137,14 +144,12 @@ def _specs(index: PreparedKernels, cells: Sequence[Cell]) -> dict[tuple[str, Sha
     return found
 
 
-def _job(kind: WeightKind, spec: LinearSpec, m: int, schedule: Schedule, mark: str = "") -> Job:
-    """The compilation of one kernel; `mark` tells its file from others of the same problem."""
-    file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"
-    return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))
-
-
-def _problem(cell: Cell, spec: LinearSpec, chosen: Schedule, choice: Choice, twin: WeightKind | None) -> Problem:
-    by = choice.why(spec, cell.m, chosen)
+def _problem(cell: Cell, job: Job | SlabJob, spec: LinearSpec, choice: Choice, twin: WeightKind | None) -> Problem:
+    if isinstance(job, SlabJob):
+        by = SLABS
+        estimated: float | None = round(slabs_us(spec, cell.m, choice.device), 2)
+    else:
+        by, estimated = choice.why(spec, cell.m, job.schedule), choice.estimated_us(spec, job.schedule, cell.m)
     return Problem(
         kind=cell.kind.name,
         n=cell.shape.n,
@@ -152,7 +157,7 @@ def _problem(cell: Cell, spec: LinearSpec, chosen: Schedule, choice: Choice, twi
         m=cell.m,
         twin=twin.name if twin else "",
         products=cell.products,
-        estimated_us=choice.estimated_us(spec, chosen, cell.m),
+        estimated_us=estimated,
         by=by,
         by_estimate=1 if choice.candidates and by == "measured" else 0,
     )

@@ -24,6 +24,7 @@ from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import fit_of, holds_weights, keeps_values
 from .schedule import Schedule
+from .slabs import slab_schedule, slab_spec
 from .spec import LinearSpec, check_codec
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
@@ -113,12 +114,20 @@ def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
     return spec if kept["is kept"] else replace(spec, scales_weights=False)
 
 
-def can_be_slabs(spec: LinearSpec, qw: QuantizedTensor) -> bool:
-    """Whether the activation type holds these weights as they are meant (`slabs`)."""
+def slabs_of(spec: LinearSpec, qw: QuantizedTensor) -> tuple[LinearSpec, Schedule] | None:
+    """The spec and the schedule of the kernel that decodes slabs of these weights for a product (`slabs`); None where
+    no slabs have what `spec` asks for: anything beside the product, columns in another order, or weights that the
+    activation type does not hold as they are meant."""
+    if spec.bias or spec.epilogue or spec.residual or qw.permutation is not None:
+        return None
+    of_slabs = slab_spec(spec)
+    schedule = slab_schedule(of_slabs)
+    if schedule is None:
+        return None
     found = qw.derived(
-        f"as {spec.activation}", lambda: {"are held": float(holds_weights(spec, dict(qw.meaning.arrays())))}
+        f"as {spec.activation}", lambda: {"are held": float(holds_weights(of_slabs, dict(qw.meaning.arrays())))}
     )
-    return bool(found["are held"])
+    return (of_slabs, schedule) if found["are held"] else None
 
 
 def _least_value(qw: QuantizedTensor) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 ALU = {"LOP3", "PRMT", "SHF", "SEL", "SGXT", "BMSK", "PLOP3"}
 FMA = {"HFMA2", "HMUL2", "HADD2"}
 STEPS_OF_K16 = 8  # in two steps of 64
+ON_WEIGHTS = Schedule(64, stages=2, warpgroups=2, row_tiles=1, scales_on="weights")
 
 
 def opcodes(spec: LinearSpec, schedule: Schedule, path: Path) -> Counter[str]:
@@ -58,3 +60,13 @@ def test_two_more_steps(weight: str, scales_on: str, alu: int, fma: int, tmp_pat
     assert found_alu <= alu * STEPS_OF_K16 + 16
     assert found_fma <= fma * STEPS_OF_K16 + 4
     assert many["LDL"] == many["STL"] == 0
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize("codec", ["lut4:f32:tensor g256 f16", "int4 g16 f16"])
+def test_a_product_takes_one_sum_for_its_descriptor(codec: str, tmp_path: Path) -> None:
+    """Where each product is of weights with a scale of their own, too."""
+    spec = LinearSpec(n=1024, k=1024, codec=codec, aligned=True)
+    few, many = (opcodes(spec, replace(ON_WEIGHTS, steps=steps), tmp_path / "kernel.cubin") for steps in (2, 4))
+    uniform = {name: many[name] - few[name] for name in many if name.startswith("U")}
+    assert STEPS_OF_K16 <= sum(uniform.values()) <= STEPS_OF_K16 + 3, uniform

@@ -19,9 +19,8 @@ module attributes {gpu.container_module} {
       // CHECK: %[[START:.*]] = llvm.lshr %[[ADDRESS]], %[[FOUR]] : i32
       // CHECK: %[[LEADING:.*]] = llvm.mlir.constant(65536 : i32) : i32
       // CHECK: %[[LOW:.*]] = llvm.or %[[START]], %[[LEADING]] : i32
-      // CHECK: %[[WIDE:.*]] = llvm.zext %[[LOW]] : i32 to i64
-      // CHECK: %[[HIGH:.*]] = llvm.mlir.constant(4611686293305294848 : i64) : i64
-      // CHECK: llvm.or %[[WIDE]], %[[HIGH]] : i64
+      // CHECK: %[[HIGH:.*]] = llvm.mlir.constant(1073741888 : i32) : i32
+      // CHECK: llvm.inline_asm asm_dialect = att "mov.b64 $0, {$1, $2};", "=l,r,r" %[[LOW]], %[[HIGH]] : (i32, i32) -> i64
       // CHECK: %[[D:.*]] = llvm.inline_asm has_side_effects asm_dialect = att
       // CHECK-SAME: setp.ne.b32 accumulate, 1, 0;\0A\09wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate, 1, 1, 0;
       // CHECK-SAME: "=f,=f,=f,=f,r,r,r,r,l,0,1,2,3,~{memory}"
@@ -29,13 +28,25 @@ module attributes {gpu.container_module} {
         : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>
       // 32 bytes further along K: 2 more, and the same address.
       // CHECK: llvm.lshr
-      // CHECK: %[[LOW:.*]] = llvm.or
-      // CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i32) : i32
-      // CHECK: %[[NEXT:.*]] = llvm.add %[[LOW]], %[[TWO]] : i32
-      // CHECK: llvm.zext %[[NEXT]]
+      // CHECK: %[[FIRST:.*]] = llvm.inline_asm {{.*}}"mov.b64
+      // CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i64) : i64
+      // CHECK: llvm.add %[[FIRST]], %[[TWO]] : i64
       %more = arith.constant 32 : i64
       %next = arith.addi %i, %more : i64
       %t2 = simt.wgmma %f#0, %s[%next] swizzle 128 leading 16 stride 1024 plus %t : !simt.accumulators<vector<4xf32>>
+        : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>
+      // 2 (x + 48) bytes: the address of 2 x, and 6 more.
+      // CHECK: llvm.mul
+      // CHECK: %[[X:.*]] = llvm.mul %{{.*}}, %{{.*}} : i64
+      // CHECK: llvm.getelementptr %{{.*}}[%[[X]]]
+      // CHECK: %[[FIRST:.*]] = llvm.inline_asm {{.*}}"mov.b64
+      // CHECK: %[[SIX:.*]] = llvm.mlir.constant(6 : i64) : i64
+      // CHECK: llvm.add %[[FIRST]], %[[SIX]] : i64
+      %halves = arith.constant 48 : i64
+      %two = arith.constant 2 : i64
+      %element = arith.addi %i, %halves : i64
+      %bytes = arith.muli %element, %two : i64
+      %t3 = simt.wgmma %f#0, %s[%bytes] swizzle 128 leading 16 stride 1024 plus %t2 : !simt.accumulators<vector<4xf32>>
         : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>
       // CHECK: "wgmma.commit_group.sync.aligned;", "~{memory}"
       simt.wgmma_commit
@@ -50,7 +61,7 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.inline_asm {{.*}}"bar.arrive $0, $1;", "r,r,~{memory}" %[[OTHER]], %
       simt.give_turn of 3
       // CHECK: "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3,~{memory}"
-      %d = simt.wgmma_wait 0 takes %t2 : (!simt.accumulators<vector<4xf32>>) -> vector<4xf32>
+      %d = simt.wgmma_wait 0 takes %t3 : (!simt.accumulators<vector<4xf32>>) -> vector<4xf32>
       // CHECK: "wgmma.wait_group.sync.aligned 1;", "~{memory}"
       simt.wgmma_wait 1
       simt.store %d, %g[%i] align 16 : vector<4xf32>, !simt.ptr<global>
@@ -77,13 +88,13 @@ module attributes {gpu.container_module} {
     gpu.func @packed(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %s = simt.shared_memory 0 : !simt.ptr<shared>
       %a = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<4xi32>
-      // CHECK: llvm.mlir.constant(-9223371899415822336 : i64)
+      // CHECK: llvm.mlir.constant(-2147483616 : i32)
       // CHECK: setp.ne.b32 accumulate, 0, 0;\0A\09wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate;
       // CHECK-SAME: "=r,=r,=r,=r,r,r,r,r,l,~{memory}"
       %t = simt.wgmma %a as si8, %s[%i] as ui8 swizzle 64 leading 16 stride 512
         : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xi32>>
       // CHECK: llvm.mlir.constant(524288 : i32)
-      // CHECK: llvm.mlir.constant(-4611685949707911168 : i64)
+      // CHECK: llvm.mlir.constant(-1073741808 : i32)
       // CHECK: m64n8k32.f32.e4m3.e5m2 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate, 1, 1;
       %u = simt.wgmma %a as f8E4M3FN, %s[%i] as f8E5M2 swizzle 32 leading 128 stride 256
         : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>

@@ -148,27 +148,61 @@ static StringRef getName(Type element) {
   return element.isSignedInteger() ? "s8" : "u8";
 }
 
-/// The low word of a descriptor changes along K by the distance alone, so that
-/// a product's steps have one address.
+/// An offset in bytes, converted, and the constant that it has beside.
+struct Offset {
+  Value variable;
+  int64_t constant = 0;
+};
+
+/// What of `value` is constant, through sums, and products by constants.
+static Offset splitConstant(ConversionPatternRewriter &builder, Value value) {
+  Location loc = value.getLoc();
+  auto cast = value.getDefiningOp<arith::IndexCastOp>();
+  if (cast && isa<IndexType>(cast.getIn().getType()) &&
+      value.getType().isInteger(64))
+    return splitConstant(builder, cast.getIn());
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::MulIOp>(op))
+    return {builder.getRemappedValue(value)};
+  std::optional<int64_t> constant = getConstantIntValue(op->getOperand(1));
+  if (!constant)
+    return {builder.getRemappedValue(value)};
+  Offset found = splitConstant(builder, op->getOperand(0));
+  if (isa<arith::AddIOp>(op)) {
+    found.constant += *constant;
+    return found;
+  }
+  if (!found.constant)
+    return {builder.getRemappedValue(value)};
+  Value factor = LLVM::ConstantOp::create(
+      builder, loc,
+      builder.getIntegerAttr(found.variable.getType(), *constant));
+  found.variable = LLVM::MulOp::create(builder, loc, found.variable, factor);
+  found.constant *= *constant;
+  return found;
+}
+
+/// A descriptor changes along K by the distance alone, so that a product's
+/// steps, and the products of a stage, have one address. Its words are put
+/// together where LLVM does not see it: it would spread the words of the sum,
+/// and the assembler then needs seven instructions for each in place of one.
 static Value getDescriptor(ConversionPatternRewriter &builder, simt::WgmmaOp op,
                            Value base, Value offset) {
   Location loc = op.getLoc();
-  auto encode = [](int64_t bytes) { return static_cast<uint64_t>(bytes) >> 4; };
-  uint64_t distance = 0;
-  if (auto sum = op.getOffset().getDefiningOp<arith::AddIOp>())
-    if (std::optional<int64_t> bytes = getConstantIntValue(sum.getRhs());
-        bytes && *bytes >= 0 && *bytes % 16 == 0) {
-      offset = builder.getRemappedValue(sum.getLhs());
-      distance = encode(*bytes);
-    }
-  uint64_t mode = op.getSwizzle() == 0 ? 0 : 128 / op.getSwizzle();
+  auto encode = [](int64_t bytes) { return bytes >> 4; };
+  int64_t distance = 0;
+  Offset parts = splitConstant(builder, op.getOffset());
+  if (parts.constant > 0 && parts.constant % 16 == 0) {
+    offset = parts.variable;
+    distance = encode(parts.constant);
+  }
+  int64_t mode = op.getSwizzle() == 0 ? 0 : 128 / op.getSwizzle();
   // 32 bytes are 3.
-  mode = std::min<uint64_t>(mode, 3);
+  mode = std::min<int64_t>(mode, 3);
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  auto constant = [&](uint64_t value, Type type) -> Value {
-    return LLVM::ConstantOp::create(
-        builder, loc,
-        builder.getIntegerAttr(type, static_cast<int64_t>(value)));
+  auto constant = [&](int64_t value, Type type) -> Value {
+    return LLVM::ConstantOp::create(builder, loc,
+                                    builder.getIntegerAttr(type, value));
   };
   // Addresses of shared memory have less than 18 bits.
   Value address = LLVM::PtrToIntOp::create(
@@ -176,12 +210,18 @@ static Value getDescriptor(ConversionPatternRewriter &builder, simt::WgmmaOp op,
   Value low = LLVM::LShrOp::create(builder, loc, address, constant(4, i32));
   low = LLVM::OrOp::create(builder, loc, low,
                            constant(encode(op.getLeading()) << 16, i32));
-  if (distance)
-    low = LLVM::AddOp::create(builder, loc, low, constant(distance, i32));
-  uint64_t high = encode(op.getStride()) << 32 | mode << 62;
-  return LLVM::OrOp::create(builder, loc,
-                            LLVM::ZExtOp::create(builder, loc, i64, low),
-                            constant(high, i64));
+  Value high =
+      constant(static_cast<int32_t>(encode(op.getStride()) | mode << 30), i32);
+  auto pair = LLVM::InlineAsmOp::create(
+      builder, loc, i64, ValueRange{low, high}, "mov.b64 $0, {$1, $2};",
+      "=l,r,r", /*has_side_effects=*/false, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  if (!distance)
+    return pair.getRes();
+  return LLVM::AddOp::create(builder, loc, pair.getRes(),
+                             constant(distance, i64));
 }
 
 namespace {

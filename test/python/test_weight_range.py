@@ -14,6 +14,7 @@ from lowlp.compiler.compilation import CpuKernel, compile_cpu
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import for_weights, host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
@@ -57,12 +58,12 @@ def kernel_of(spec: LinearSpec) -> CpuKernel:
     return compile_cpu(linear_kernel(spec, ON_WEIGHTS))
 
 
-def product(qw: lowlp.QuantizedTensor, x: Any) -> Any:
-    """In f32, by a kernel that scales weights."""
-    spec = spec_for(qw, "f16", "f32", aligned=True)
+def product(qw: lowlp.QuantizedTensor, x: Any, spec: LinearSpec | None = None) -> Any:
+    """By a kernel that scales weights; in f32 unless `spec` says otherwise."""
+    spec = spec or spec_for(qw, "f16", "f32", aligned=True)
     described = product_of(spec, ON_WEIGHTS)
     numbers = described.by_name(described.launch_numbers(len(x), K, None, multiprocessors=2))
-    y = np.full((len(x), 64), np.nan, np.float32)
+    y = np.full((len(x), 64), np.nan, spec.out.replace("f", "float"))
     kernel_of(spec)(x=x, **host_operands(qw, "f16", schedule=ON_WEIGHTS), y=y, **numbers)
     return y
 
@@ -107,3 +108,17 @@ def test_weights_are_scaled_where_that_keeps_values(kind: str, scale: float, is_
     qw = scaled(kind, scale, 32)
     assert for_weights(spec_for(qw, "f16", "f16"), qw).scales_weights == is_scaled
     assert for_weights(spec_for(qw, "f16", "f32"), qw).scales_weights
+
+
+@pytest.mark.parametrize(("least", "others", "in_f16"), [(-20, 107, True), (-27, 107, False), (-127, 1, False)])
+def test_scales_of_e8m0_are_f16_where_that_keeps_values(least: int, others: int, in_f16: bool) -> None:
+    """Those that f16 lacks, and 2^-127 of a tensor that is as tiny, have weights made in f32."""
+    rng = np.random.default_rng(4)
+    scales = rng.integers(others, others + 22, size=(64, K // 32)).astype(np.uint8)
+    scales[::2, ::2] = 127 + least
+    codes = rng.integers(0, 16, size=(64, K)).astype(np.uint8)
+    qw = lowlp.QuantizedTensor(codes, dtype="f4e2m1", scales=scales.view(ml_dtypes.float8_e8m0fnu), group_size=32)
+    spec = for_weights(spec_for(qw, "f16", "f16", aligned=True), qw)
+    assert (spec.f16_powers, can_scale_weights(spec), spec.scales_weights) == (in_f16, in_f16, True)
+    y = product(qw, np.eye(K, dtype=np.float16), spec)
+    np.testing.assert_array_equal(y.T, qw.dequantize().astype(np.float16))

@@ -28,7 +28,7 @@ from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.codebooks.lattice_tables import lattice_tables
 from lowlp.kernels.linear.codebooks.versions import version_schedule
 from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
-from lowlp.kernels.linear.operands import host_operands, slabs_of, spec_for
+from lowlp.kernels.linear.operands import for_weights, host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
 from lowlp.kernels.linear.slabs import chunks_for, slab_kernel
@@ -236,7 +236,7 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
     shapes  that there will be kernels for
     """
     sample = sample_of(kind)
-    spec = spec_for(sample, kind.activation, kind.activation, aligned=True)
+    spec = for_weights(spec_for(sample, kind.activation, kind.activation, aligned=True), sample)
     known = index.weights.get(kind.name)
     index.kinds[kind.name] = kind
     index.weights[kind.name] = describe(kind, sample, spec, shapes, {} if known is None else known.placement.shapes)

@@ -22,7 +22,7 @@ from .activations import HALVES
 from .codebooks.frequent_entries import hot_entries
 from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
-from .scaled_weights import fit_of, holds_weights, keeps_values
+from .scaled_weights import can_scale_weights, fit_of, holds_weights, keeps_values
 from .schedule import Schedule
 from .slabs import slab_schedule, slab_spec
 from .spec import LinearSpec, check_codec
@@ -103,15 +103,26 @@ def _hot_entries(qw: QuantizedTensor) -> int:
 
 
 def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
-    """The spec of these weights' kernels: one of kernels that scale accumulators alone, where results of f16 would not
-    all be `dequantize()` rounded once by a kernel that scales weights (`keeps_values`)."""
+    """The spec of these weights' kernels: of e8m0 with f16 one of kernels that scale weights there, where f16 has all
+    of their scales that matter; and one of kernels that scale accumulators alone, where results of f16 would not all be
+    `dequantize()` rounded once by a kernel that scales weights (`keeps_values`)."""
+    if spec.scale == "e8m0" and spec.activation == "f16" and not spec.experts:
+        by_powers = replace(spec, f16_powers=True)
+        if can_scale_weights(by_powers) and _keeps_values(by_powers, qw):
+            return by_powers
+    return spec if spec.out != "f16" or _keeps_values(spec, qw) else replace(spec, scales_weights=False)
+
+
+def _keeps_values(spec: LinearSpec, qw: QuantizedTensor) -> bool:
+    """`keeps_values` of these weights; True where nothing is multiplied by 2^-p."""
     fit = fit_of(spec, TAKES_ALL)
-    if fit is None or spec.out != "f16":
-        return spec
+    if fit is None:
+        return True
     kept = qw.derived(
-        f"fit {fit}", lambda: {"is kept": float(keeps_values(spec, fit, dict(qw.meaning.arrays()), _least_value(qw)))}
+        f"fit {fit}{' powers' * spec.f16_powers}",
+        lambda: {"is kept": float(keeps_values(spec, fit, dict(qw.meaning.arrays()), _least_value(qw)))},
     )
-    return spec if kept["is kept"] else replace(spec, scales_weights=False)
+    return bool(kept["is kept"])
 
 
 def slabs_of(spec: LinearSpec, qw: QuantizedTensor) -> tuple[LinearSpec, Schedule] | None:

@@ -375,6 +375,12 @@ def as_f32(tile: ll.Tile, kind: str, factor: ll.Scalar | None = None) -> ll.Tile
     return result if factor is None else result * factor
 
 
+def power_in_f16(tile: ll.Tile, factor: ll.Scalar) -> ll.Tile:
+    """Scales of e8m0 times `factor`, a power of two, rounded to f16; 2^-127, which f32 has no exponent for, is 0."""
+    bits = ll.cast(tile, "uint32") << 23
+    return ll.cast(ll.view(bits, dtype="f32", layout=bits.layout) * factor, "f16")
+
+
 def as_activation(tile: ll.Tile, kind: str, activation: str) -> ll.Tile:
     """Scales in the activation type, which holds all of them; those of e4m3 divided by `E4M3_UNSCALE`."""
     if kind == "e4m3":

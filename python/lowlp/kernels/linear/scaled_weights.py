@@ -98,9 +98,10 @@ def can_scale_rows(spec: LinearSpec) -> bool:
 
 
 def _holds_scales(spec: LinearSpec) -> bool:
-    """Whether the activation type holds all scales; of experts f16 those of e8m0, which come times 2^-p."""
+    """Whether the activation type holds all scales; f16 those of e8m0, which come times 2^-p, where they are known to
+    be such, and of experts."""
     if spec.scale == "e8m0":
-        return spec.activation == "bf16" or (spec.activation == "f16" and bool(spec.experts))
+        return spec.activation == "bf16" or (spec.activation == "f16" and (spec.f16_powers or bool(spec.experts)))
     return spec.scale in (spec.activation, "e4m3")
 
 
@@ -138,11 +139,11 @@ def _largest_sum(spec: LinearSpec, stored: Mapping[str, Any]) -> float:
 
 
 def _has_lost_powers(scales: np.ndarray, exponent: int, largest: float) -> bool:
-    """Whether some scales of e8m0 times 2^-p are less than f16 has, while f16 may have their weights, codes of up to
-    `largest` times as much."""
+    """Whether some scales of e8m0 times 2^-p are less than f16 has, or are 2^-127, which kernels take for 0, while f16
+    may have their weights, codes of up to `largest` times as much."""
     # By the bias of e8m0; half of the least subnormal number rounds to 0, which is even.
-    least = 127 + exponent - 24
-    least_weights = least - 1 - math.ceil(math.log2(largest))
+    least = max(1, 127 + exponent - 24)
+    least_weights = 127 + exponent - 24 - 1 - math.ceil(math.log2(largest))
     exponents = np.asarray(scales).view(np.uint8)
     return bool(((exponents < least) & (exponents >= least_weights)).any())
 

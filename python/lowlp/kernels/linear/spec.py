@@ -57,6 +57,7 @@ class LinearSpec:
                   the accesses; 0: none
     integer_sums  integer scales of groups multiply sums of int32, where they can; else they are floats
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
+    f16_powers    scales of e8m0 are known to lead to no weights times 2^-p that f16 lacks (`fit_of`): it scales weights
     experts       so many matrices [N, K], one after the other, of which each multiplies a range of the rows of x
                   (`experts`); 0: one matrix multiplies them all
     """
@@ -74,6 +75,7 @@ class LinearSpec:
     ordered_rows: int = 0
     dependent_launch: bool = False
     scales_weights: bool = True
+    f16_powers: bool = False
     x_scale: str = ""
     x_zeros: bool = False
     x_bipolar: int = 0

@@ -53,6 +53,7 @@ from .parts import (
     decoder,
     finished,
     make_linear,
+    power_in_f16,
     prescale_of_codes,
     scale_and_zero,
     streamed_views,
@@ -210,7 +211,8 @@ class Block:
             return as_f32(scale, spec.scale, fit), zero, scale2
         if self.plan.has_powers:
             # Times 2^-p before f16 has to hold them.
-            scale, fit = ll.cast(as_f32(scale, spec.scale, fit), spec.activation), None
+            assert fit is not None, "powers are fitted"
+            scale, fit = power_in_f16(scale, fit), None
         else:
             scale = as_activation(scale, spec.scale, spec.activation)
         zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None

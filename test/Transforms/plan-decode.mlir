@@ -248,8 +248,8 @@ lowlp.kernel @shared_units() attributes {grid = affine_map<() -> (1)>, num_threa
 !sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 !words1 = !lowlp.tile<16x1xui32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
 
-// Of scales in two levels the one of more weights takes the powers of two. Numbers that may be anything take none: their product with
-// a power of two may be infinite.
+// Of scales in two levels the one of more weights takes the powers of two, and so do small numbers times a known one. Numbers that may
+// be anything take none: their product with a power of two may be infinite.
 // CHECK-LABEL: lowlp.kernel @two_levels
 // CHECK: %[[CODES:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<16x1xui8
 // CHECK: %[[SUPERS:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<16x1xf16
@@ -261,11 +261,17 @@ lowlp.kernel @shared_units() attributes {grid = affine_map<() -> (1)>, num_threa
 // CHECK: lowlp.fma %[[SCALES]], %[[RAW]]
 // CHECK: %[[OTHER:.*]] = lowlp.dot
 // CHECK: lowlp.mul %[[OTHER]]
-lowlp.kernel @two_levels() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+// CHECK: %[[MADE:.*]] = lowlp.mul %[[SUPERS]], %{{.*}}
+// CHECK: %[[KNOWN:.*]] = lowlp.dot
+// CHECK: %[[POWERS:.*]] = {{lowlp.row_constants|lowlp.splat}}
+// CHECK: %[[COLUMN:.*]] = lowlp.mul %[[MADE]], %[[POWERS]]
+// CHECK: %[[SCALES:.*]] = lowlp.broadcast %[[COLUMN]]
+// CHECK: lowlp.fma %[[SCALES]], %[[KNOWN]]
+lowlp.kernel @two_levels(%third: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %zero = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f16
   %nine = arith.constant 9 : i32
-  %third = arith.constant 0.3 : f32
+  %large = arith.constant 256.0 : f32
   %word = arith.constant 77 : i32
   %zeros = lowlp.splat %zero : f32 -> !sum
   %x = lowlp.splat %half : f16 -> !x
@@ -285,7 +291,12 @@ lowlp.kernel @two_levels() attributes {grid = affine_map<() -> (1)>, num_threads
   %wide = lowlp.mul %code, %any : !column
   %wides = lowlp.broadcast %wide : !column -> !sum
   %e = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
-  %last = lowlp.fma %wides, %e, %acc : !sum
+  %other = lowlp.fma %wides, %e, %acc : !sum
+  %number = lowlp.splat %large : f32 -> !column
+  %made = lowlp.mul %super, %number : !column
+  %mades = lowlp.broadcast %made : !column -> !sum
+  %f = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %last = lowlp.fma %mades, %f, %other : !sum
   %n = lowlp.neg %last : !sum
   lowlp.return
 }

@@ -122,3 +122,18 @@ def test_scales_of_e8m0_are_f16_where_that_keeps_values(least: int, others: int,
     assert (spec.f16_powers, can_scale_weights(spec), spec.scales_weights) == (in_f16, in_f16, True)
     y = product(qw, np.eye(K, dtype=np.float16), spec)
     np.testing.assert_array_equal(y.T, qw.dequantize().astype(np.float16))
+
+
+@pytest.mark.parametrize(("least", "is_held"), [(0.0, True), (2.0**-9, True), (2.0**-10 + 2.0**-20, False)])
+def test_zero_points_that_are_floats_take_one_instruction_where_it_rounds_alike(least: float, is_held: bool) -> None:
+    """Where f32 holds every difference of a code and a zero point; a code of 63 less the last one takes 26 bits."""
+    rng = np.random.default_rng(5)
+    zeros = rng.uniform(0.5, 40, (64, K // 32)).astype(np.float16)
+    zeros[::3] = least
+    scales = rng.uniform(0.001, 0.02, zeros.shape).astype(np.float16)
+    codes = rng.integers(0, 64, size=(64, K)).astype(np.uint8)
+    qw = lowlp.QuantizedTensor(codes, dtype="uint6", scales=scales, zeros=zeros, group_size=32)
+    spec = for_weights(spec_for(qw, "f16", "f16", aligned=True), qw)
+    assert spec.f32_differences == is_held
+    y = product(qw, np.eye(K, dtype=np.float16), spec)
+    np.testing.assert_array_equal(y.T, qw.dequantize().astype(np.float16))

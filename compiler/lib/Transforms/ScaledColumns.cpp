@@ -100,18 +100,35 @@ static SmallVector<float> getHeldByBF16(Value column, ArrayRef<float> powers) {
   });
 }
 
-/// Whether a tile is a scalar that lies from 2^-64 to 2^64, as the kernel says:
-/// max(min(scalar, 2^64), 2^-64).
-static bool isBoundedSplat(Value tile) {
-  auto splat = tile.getDefiningOp<SplatOp>();
-  auto least = splat ? splat.getValue().getDefiningOp<arith::MaximumFOp>()
-                     : arith::MaximumFOp();
+/// The least and the greatest that a positive scalar may be, as the program
+/// says: a constant; max(min(scalar, greatest), least); or a product of such.
+static std::optional<std::pair<double, double>> getBounds(Value scalar) {
+  llvm::APFloat low(0.0f), high(0.0f);
+  if (matchPattern(scalar, m_ConstantFloat(&low)))
+    return std::pair(low.convertToDouble(), low.convertToDouble());
+  if (auto product = scalar.getDefiningOp<arith::MulFOp>()) {
+    auto left = getBounds(product.getLhs()),
+         right = getBounds(product.getRhs());
+    if (!left || !right)
+      return std::nullopt;
+    return std::pair(left->first * right->first, left->second * right->second);
+  }
+  auto least = scalar.getDefiningOp<arith::MaximumFOp>();
   auto most = least ? least.getLhs().getDefiningOp<arith::MinimumFOp>()
                     : arith::MinimumFOp();
-  llvm::APFloat low(0.0f), high(0.0f);
-  return most && matchPattern(least.getRhs(), m_ConstantFloat(&low)) &&
-         matchPattern(most.getRhs(), m_ConstantFloat(&high)) &&
-         low.convertToDouble() >= 0x1p-64 && high.convertToDouble() <= 0x1p64;
+  if (most && matchPattern(least.getRhs(), m_ConstantFloat(&low)) &&
+      matchPattern(most.getRhs(), m_ConstantFloat(&high)))
+    return std::pair(low.convertToDouble(), high.convertToDouble());
+  return std::nullopt;
+}
+
+/// Whether a tile is a scalar that lies from 2^-64 to 2^64.
+static bool isBoundedSplat(Value tile) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  if (!splat)
+    return false;
+  auto bounds = getBounds(splat.getValue());
+  return bounds && bounds->first >= 0x1p-64 && bounds->second <= 0x1p64;
 }
 
 /// Small numbers, or small numbers times a bounded scalar.

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
+from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.codebook_order import frequencies_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -26,6 +27,7 @@ from .scaled_weights import can_scale_weights, fit_of, holds_weights, keeps_valu
 from .schedule import Schedule
 from .slabs import slab_schedule, slab_spec
 from .spec import LinearSpec, check_codec
+from .two_levels import SIGNIFICANT_BITS
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
     **SCALE_DTYPES,
@@ -110,7 +112,25 @@ def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
         by_powers = replace(spec, f16_powers=True)
         if can_scale_weights(by_powers) and _keeps_values(by_powers, qw):
             return by_powers
+    if _are_held_in_f32(spec, qw):
+        spec = replace(spec, f32_differences=True)
     return spec if spec.out != "f16" or _keeps_values(spec, qw) else replace(spec, scales_weights=False)
+
+
+def _are_held_in_f32(spec: LinearSpec, qw: QuantizedTensor) -> bool:
+    """Whether zero points are floats that f32 holds as `LinearSpec.f32_differences` says: of the bits of a code less a
+    zero point the lowest is that of the zero point."""
+    if spec.zeros not in SIGNIFICANT_BITS or spec.super_scale or spec.activation not in HALVES:
+        return False
+    if SIGNIFICANT_BITS[spec.zeros] + SIGNIFICANT_BITS[spec.scale] > SIGNIFICANT_BITS["f32"]:
+        return False
+
+    def ask() -> dict[str, float]:
+        assert qw.zeros is not None
+        differences = float(dtype(spec.weight).max) - np.asarray(qw.zeros).astype(np.float64)
+        return {"are held": float(np.array_equal(differences, differences.astype(np.float32)))}
+
+    return bool(qw.derived("differences in f32", ask)["are held"])
 
 
 def _keeps_values(spec: LinearSpec, qw: QuantizedTensor) -> bool:

@@ -58,6 +58,8 @@ class LinearSpec:
     integer_sums  integer scales of groups multiply sums of int32, where they can; else they are floats
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
     f16_powers    scales of e8m0 are known to lead to no weights times 2^-p that f16 lacks (`fit_of`): it scales weights
+    f32_differences  zero points are floats, and f32 is known to hold every code less its zero point, and these times
+                  scales: one instruction scales a weight as two would
     experts       so many matrices [N, K], one after the other, of which each multiplies a range of the rows of x
                   (`experts`); 0: one matrix multiplies them all
     """
@@ -76,6 +78,7 @@ class LinearSpec:
     dependent_launch: bool = False
     scales_weights: bool = True
     f16_powers: bool = False
+    f32_differences: bool = False
     x_scale: str = ""
     x_zeros: bool = False
     x_bipolar: int = 0

@@ -18,7 +18,8 @@ from lowlp.weights.packing import UNIT_K
 
 from .spec import LinearSpec
 
-_SIGNIFICANT_BITS: Final = {"f16": 11, "bf16": 8, "f32": 24}
+SIGNIFICANT_BITS: Final = {"f16": 11, "bf16": 8, "f32": 24, "e4m3": 4, "e8m0": 1}
+"""Of a number of a floating-point type."""
 
 
 def stored_groups(spec: LinearSpec, kind: str, groups: int = 0) -> int:
@@ -82,8 +83,8 @@ def rounds_once(spec: LinearSpec) -> bool:
     in the same instruction: `dequantize()` has one rounding, too."""
     if not spec.super_scale or spec.table:
         return False
-    scale_bits = _SIGNIFICANT_BITS[spec.super_scale] + dtype(spec.scale).bits
-    return scale_bits + _significant_bits(spec.weight) <= _SIGNIFICANT_BITS["f32"]
+    scale_bits = SIGNIFICANT_BITS[spec.super_scale] + dtype(spec.scale).bits
+    return scale_bits + _significant_bits(spec.weight) <= SIGNIFICANT_BITS["f32"]
 
 
 @functools.cache

@@ -66,8 +66,8 @@ from .warpgroup_layouts import Plan
 
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 BAND = 2048
-# Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
-_MOST_FIT = 2.0**64
+# Bounds, with its inverse, of the power of two that brings weights with scales of up to 16 bits into the range of f16.
+_MOST_FIT = 2.0**56
 
 
 class _Place(NamedTuple):
@@ -76,6 +76,11 @@ class _Place(NamedTuple):
     segment: Segment
     stage: ll.Scalar
     loaded: dict[Any, ll.Tile]
+
+
+def is_one(factor: Any) -> bool:
+    """Whether a number of the kernel is known to be 1."""
+    return isinstance(factor, float) and factor == 1.0
 
 
 class Block:
@@ -120,7 +125,7 @@ class Block:
         if spec.row_scale2:
             self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.rows_of_weights])
         self.fit = operands.fit if plan.is_fitted else None
-        if plan.is_fitted and plan.in_f32 and not spec.table and (spec.super_scale or spec.scale) == "f16":
+        if plan.is_fitted and plan.in_f32 and not spec.table and (spec.super_scale or spec.scale) in ("f16", "e4m3"):
             # So large it may be, which lets scales take the powers of two of `lowlp-plan-decode`.
             self.fit = ll.maximum(ll.minimum(operands.fit, _MOST_FIT), 1 / _MOST_FIT)
         factor = None
@@ -195,7 +200,8 @@ class Block:
         spec, views = self.plan.spec, self.views
         fit = self.fit
         if spec.super_scale:
-            scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row, fit)
+            factor = self.factor_of_scales(fit)
+            scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row, factor)
             if not spec.corrector:
                 return scale, None, None
             of_offsets = fit if spec.offsets else None
@@ -208,7 +214,10 @@ class Block:
             # A second scale, where there is one, takes the power of two.
             fit = None if spec.scale2 else fit
             zero = None if zero is None else as_f32(zero, spec.corrector, fit if spec.offsets else None)
-            return as_f32(scale, spec.scale, fit), zero, scale2
+            scale = as_f32(scale, spec.scale, self.factor_of_scales(fit))
+            if spec.f32_differences:
+                zero = zero * (scale * -1.0)
+            return scale, zero, scale2
         if self.plan.has_powers:
             # Times 2^-p before f16 has to hold them.
             assert fit is not None, "powers are fitted"
@@ -218,21 +227,33 @@ class Block:
         zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
         return *scale_and_zero(spec, scale, zero, fit), None
 
+    def unscale(self) -> Any:
+        """The power of two by which codes, or entries of a table, are divided; 1 where they are not."""
+        return self.operands.table_unscale if self.plan.spec.table else 1.0 / prescale_of_codes(self.plan.spec)
+
+    def factor_of_scales(self, fit: ll.Scalar | None) -> Any:
+        """What scales of weights that are made in f32 are multiplied by, once for a group: `fit`, and what codes are
+        divided by. bf16 has weights so small that f32 lacks bits of that product, so there it goes on weights."""
+        unscale = self.unscale() if self.plan.spec.activation == "f16" else 1.0
+        if fit is None:
+            return None if is_one(unscale) else unscale
+        return fit if is_one(unscale) else fit * unscale
+
     def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None, scale2: Any) -> ll.Tile:
         """Weights, by the steps of `dequantize` and rounded once."""
         spec = self.plan.spec
         if not self.plan.in_f32:
             return (values if zero is None else values - zero) * scale
         wide = ll.cast(values, "f32")
-        if spec.table:
-            wide = wide * self.operands.table_unscale
-        elif prescale_of_codes(spec) != 1.0:
-            wide = wide * (1.0 / prescale_of_codes(spec))
+        unscale = 1.0 if spec.activation == "f16" else self.unscale()
+        if not is_one(unscale):
+            wide = wide * unscale
         if spec.is_bipolar:
             wide = wide * 2.0 - float((1 << spec.bits) - 1)
-        if spec.offsets:
+        if spec.offsets or spec.f32_differences:
             assert zero is not None
-            wide = ll.fma(wide, scale, zero) if rounds_once(spec) else wide * scale + zero
+            is_exact = spec.f32_differences or rounds_once(spec)
+            wide = ll.fma(wide, scale, zero) if is_exact else wide * scale + zero
         else:
             wide = (wide if zero is None else wide - zero) * scale
         return ll.cast(wide if scale2 is None else wide * scale2, spec.activation)
@@ -334,16 +355,14 @@ class Block:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
         if self.plan.spec.is_of_integers:
             return acc
-        factor = prescale_of_codes(self.plan.spec)
         if self.plan.is_fitted:
             acc = acc * self.operands.unfit
         if self.plan.is_fitted or self.plan.in_f32:
             return acc
         if self.plan.on_weights and self.plan.spec.scale == "e4m3":
             acc = acc * E4M3_UNSCALE
-        if self.plan.spec.table:
-            acc = acc * self.operands.table_unscale
-        return acc if factor == 1.0 else acc * (1.0 / factor)
+        unscale = self.unscale()
+        return acc if is_one(unscale) else acc * unscale
 
     @ll.inline
     def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]

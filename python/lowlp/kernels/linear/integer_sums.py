@@ -12,8 +12,9 @@ zero points of groups with 's32' (`LinearSpec.adds_integers`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
@@ -122,23 +123,23 @@ def with_integer_group(
 
 
 def numbers_of_rows(
-    spec: LinearSpec, acc: ll.Tile, operands: Arguments, zeros: ll.Tile | None, row: ll.Scalar, column: ll.Scalar
+    spec: LinearSpec,
+    acc: ll.Tile,
+    operands: Arguments,
+    zeros: ll.Tile | None,
+    row: ll.Scalar,
+    of_columns: Callable[[str], ll.Tile],
 ) -> ll.Tile:
     """What accumulators of whole rows are the sums of, before scales of x and second scales of weights.
 
     acc    int32, or f32 where `adds_integers` does not hold: then scales are on them
     zeros  zero points of the rows, which are integers, where they are one sum
-    row    of the weights and their scales, and column of y^T, at which the tile begins
+    row    of the weights and their scales, at which the tile begins
+    of_columns  numbers of the columns, by the name of the operand
     """
-    columns = acc.layout.reduce([0], keep_dims=True)
     rows = acc.layout.reduce([1], keep_dims=True)
-
-    def of_columns(array: Any) -> ll.Tile:
-        loaded = ll.load_global(ll.view_global(array, shape=[1, operands.m]), offsets=[0, column], layout=columns)
-        return ll.broadcast_to(loaded, acc.layout)
-
     if is_one_sum(spec):
-        sum_x = of_columns(operands.x_sums) if takes_sums_of_rows(spec) else acc
+        sum_x = of_columns("x_sums") if takes_sums_of_rows(spec) else acc
         acc = numbers_of_group(spec, acc, sum_x, zeros)
     if not takes_sums_of_weights(spec):
         return acc
@@ -146,15 +147,24 @@ def numbers_of_rows(
     of_weights = ll.load_global(sums_view, offsets=[row, 0], layout=rows)
     if spec.x_bipolar:
         return acc * 2 - of_weights * ((1 << spec.x_bipolar) - 1)
-    x_zeros = of_columns(operands.x_zeros)
+    x_zeros = of_columns("x_zeros")
     return acc - (x_zeros if spec.adds_integers else ll.cast(x_zeros, "f32")) * of_weights
 
 
-def scale_of_x(spec: LinearSpec, operands: Arguments, column: ll.Scalar, held: Layout) -> ll.Tile:
-    """The scale of each column of y^T, for a tile that is held as `held`."""
-    strides = [0, 1] if spec.x_scale == "token" else [0, 0]
-    view = ll.view_global(operands.x_scales, shape=[1, operands.m], strides=strides)
-    return ll.load_global(view, offsets=[0, column], layout=held.reduce([0], keep_dims=True))
+def names_of_columns(spec: LinearSpec) -> list[str]:
+    """The operands with a number for each row of x that the end of a tile takes."""
+    names = ["x_scales"] if spec.x_scale == "token" and not has_sums_alone(spec) else []
+    if not spec.is_of_integers:
+        return names
+    names += ["x_sums"] if is_one_sum(spec) and takes_sums_of_rows(spec) else []
+    return names + (["x_zeros"] if takes_sums_of_weights(spec) and not spec.x_bipolar else [])
+
+
+def number_of_columns(spec: LinearSpec, operands: Arguments, name: str, column: ll.Scalar, held: Layout) -> ll.Tile:
+    """A number for each column of y^T from `column` on, [1, columns], held as `held`; of scales of all of x the one."""
+    strides = [0, 0] if name == "x_scales" and spec.x_scale == "tensor" else [0, 1]
+    view = ll.view_global(getattr(operands, name), shape=[1, operands.m], strides=strides)
+    return ll.load_global(view, offsets=[0, column], layout=held)
 
 
 def has_sums_alone(spec: LinearSpec) -> bool:

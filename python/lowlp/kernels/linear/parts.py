@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -18,9 +18,9 @@ from lowlp.weights.packing import UNIT_K as UNIT_K
 from .integer_sums import (
     has_sums_alone,
     meaning,
+    number_of_columns,
     numbers_of_group,
     numbers_of_rows,
-    scale_of_x,
     sums_by_group,
     with_integer_group,
 )
@@ -279,6 +279,19 @@ def added(
     return ll.fma(scale, raw, acc)
 
 
+Asked = Mapping[str, ll.Tile]
+"""What `finished` takes of operands and was loaded before, by their names."""
+
+
+def numbers_of(spec: LinearSpec, operands: Arguments, row: ll.Scalar, rows: Layout) -> dict[str, ll.Tile]:
+    """Of the operands that have a number for each row of the weights those that `finished` takes, from a row on."""
+    names = ["scales"] if _scales_sums(spec) else []
+    names += ["scale2"] if spec.row_scale2 else []
+    names += ["bias"] if spec.bias and not has_sums_alone(spec) else []
+    views = {name: ll.view_global(getattr(operands, name), shape=[spec.rows_of_weights, 1]) for name in names}
+    return {name: ll.load_global(view, offsets=[row, 0], layout=rows) for name, view in views.items()}
+
+
 def finished(
     spec: LinearSpec,
     accumulators: tuple[ll.Tile, ...],
@@ -288,6 +301,8 @@ def finished(
     column: ll.Scalar,
     loaded: Layout | None = None,
     first_of_expert: ll.Scalar | None = None,
+    asked_of_rows: Sequence[Asked] | None = None,
+    asked_of_columns: Asked | None = None,
 ) -> ll.Tile:
     """A tile of y^T from `row` and `column` on as it is stored: the accumulators of its products, with the second
     scale, the bias, the epilogue and the residual, rounded.
@@ -295,30 +310,35 @@ def finished(
     residual  `view_of_result`, or None
     loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the accumulators
     first_of_expert  the row of all weights at which those of the tile's expert begin; None without experts
+    asked_of_rows, asked_of_columns  of each product, and of x, what was loaded before, with columns as threads hold
+              them then; None: it is loaded here
     """
     layout_of_accumulators = accumulators[0].layout
+    columns = layout_of_accumulators.reduce([0], keep_dims=True)
+
+    def of_columns(name: str) -> ll.Tile:
+        if asked_of_columns and name in asked_of_columns:
+            return ll.convert_layout(asked_of_columns[name], columns)
+        return number_of_columns(spec, operands, name, column, columns)
+
     if has_sums_alone(spec):
         first = row if first_of_expert is None else row + first_of_expert
-        return _scaled_numbers(spec, accumulators[0], operands, first, column)
+        return _scaled_numbers(spec, accumulators[0], operands, first, of_columns)
     values = []
-    for first_row, acc in zip(spec.first_rows, accumulators, strict=True):
+    for product, (first_row, acc) in enumerate(zip(spec.first_rows, accumulators, strict=True)):
         rows = layout_of_accumulators.reduce([1], keep_dims=True)
         row_of_weights = row + first_row if first_of_expert is None else row + first_row + first_of_expert
+        of_rows = numbers_of(spec, operands, row_of_weights, rows) if asked_of_rows is None else asked_of_rows[product]
         if spec.is_of_integers:
-            acc = _scaled_numbers(spec, acc, operands, row_of_weights, column)
+            acc = _scaled_numbers(spec, acc, operands, row_of_weights, of_columns, of_rows.get("scales"))
         if spec.row_scale2:
-            acc = acc * ll.load_global(
-                ll.view_global(operands.scale2, shape=[spec.rows_of_weights, 1]),
-                offsets=[row_of_weights, 0],
-                layout=rows,
-            )
+            acc = acc * of_rows["scale2"]
         elif spec.scale2:
             acc = acc * operands.scale2
         if spec.x_scale:
-            acc = acc * scale_of_x(spec, operands, column, layout_of_accumulators)
+            acc = acc * of_columns("x_scales")
         if operands.bias is not None:
-            bias_view = ll.view_global(operands.bias, shape=[spec.rows_of_weights, 1])
-            acc = acc + as_f32(ll.load_global(bias_view, offsets=[row_of_weights, 0], layout=rows), spec.bias)
+            acc = acc + as_f32(of_rows["bias"], spec.bias)
         values.append(acc)
     result = applied(spec.epilogue, tuple(values))
     if residual is not None:
@@ -331,10 +351,24 @@ def finished(
     return ll.cast(result, spec.out)
 
 
-def _scaled_numbers(spec: LinearSpec, acc: ll.Tile, operands: Arguments, row: ll.Scalar, column: ll.Scalar) -> ll.Tile:
+def _scales_sums(spec: LinearSpec) -> bool:
+    """Whether sums of rows of integers are multiplied by a scale of each row, in one level."""
+    return spec.is_of_integers and spec.adds_integers and not has_sums_alone(spec) and not spec.super_scale
+
+
+def _scaled_numbers(
+    spec: LinearSpec,
+    acc: ll.Tile,
+    operands: Arguments,
+    row: ll.Scalar,
+    of_columns: Callable[[str], ll.Tile],
+    scales: ll.Tile | None = None,
+) -> ll.Tile:
     """Sums of numbers of rows of integers, times the scales of rows of weights; without them where results are sums.
 
-    row, column  of the weights and of x, at which the tile begins
+    row         of the weights, at which the tile begins
+    of_columns  numbers of rows of x, by the name of the operand
+    scales      where `_scales_sums`
     """
     rows = acc.layout.reduce([1], keep_dims=True)
 
@@ -344,7 +378,9 @@ def _scaled_numbers(spec: LinearSpec, acc: ll.Tile, operands: Arguments, row: ll
 
     has_zeros = spec.adds_integers and spec.zeros and not sums_by_group(spec)
     zeros = of_rows(operands.correctors, spec.zeros) if has_zeros else None
-    numbers = numbers_of_rows(spec, acc, operands, zeros, row, column)
+    numbers = numbers_of_rows(
+        spec, acc, operands, zeros, row, lambda name: ll.broadcast_to(of_columns(name), acc.layout)
+    )
     if not spec.adds_integers or has_sums_alone(spec):
         return numbers
     numbers = ll.cast(numbers, "f32")
@@ -353,7 +389,8 @@ def _scaled_numbers(spec: LinearSpec, acc: ll.Tile, operands: Arguments, row: ll
         return numbers * (scale * of_rows(operands.super_scales, spec.super_scale))
     if spec.super_scale:
         return numbers * of_rows(operands.super_scales, spec.super_scale)
-    return numbers * of_rows(operands.scales, spec.scale)
+    assert scales is not None, "sums are scaled"
+    return numbers * as_f32(scales, spec.scale)
 
 
 def _bytes_of_rows(spec: LinearSpec, operands: Arguments, row: ll.Scalar, rows: Layout) -> ll.Tile:

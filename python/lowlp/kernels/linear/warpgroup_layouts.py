@@ -36,6 +36,7 @@ class Layouts:
     column        the same registers as [rows of a part, 1]: one number for each row of weights and accumulators
     given         the same registers as `accumulators`: [blocks of the cluster, registers of its part, threads], and
     taken         of one block: [registers, threads]
+    columns       [1, columns] that a block finishes, as they are loaded: few in a thread
     ended         of the columns that a block finishes, all of `accumulators` without clusters, and
     stored        the same with neighbours along N side by side
     """
@@ -51,6 +52,9 @@ class Layouts:
         self.column = self.accumulators.reduce([1], keep_dims=True)
         ended = schedule.columns // schedule.cluster
         self.ended = spatial(warps, 1) * local(tiles, ended // 8) * ACCUMULATOR_FRAGMENT
+        threads = math.gcd(ended, schedule.threads)
+        alike = reduce(column_spatial(1, threads, schedule.threads // threads), dims=[2])
+        self.columns = alike * local(1, ended // threads)
         self.taken = local(self.ended.num_local, 1) * spatial(1, schedule.threads)
         self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
         at_once = math.gcd(ended, _COLUMNS_AT_ONCE)
@@ -86,6 +90,7 @@ class Plan:
     on_weights     scales go on weights, and
     in_f32         in f32
     on_rows        scales go on what a tile comes to
+    ends_with_scales  what a tile comes to is multiplied by a scale for each row
     has_powers     they are powers of two of e8m0 times that, in f16
     is_fitted      they come times the operand `fit`, so that f16 holds them
     ended_spec     what is left to do with accumulators
@@ -103,7 +108,7 @@ class Plan:
         self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
-        self.on_rows = schedule.scales_on == "rows"
+        self.ends_with_scales = self.on_rows = schedule.scales_on == "rows"
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         self.is_fitted = fit_of(spec, schedule) is not None
         self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"

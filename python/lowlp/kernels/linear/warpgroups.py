@@ -41,7 +41,7 @@ from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, s
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .experts import ExpertTile, ExpertWork
-from .integer_sums import is_one_sum, sum_type, total_type
+from .integer_sums import is_one_sum, names_of_columns, number_of_columns, sum_type, total_type
 from .parts import (
     E4M3_UNSCALE,
     UNIT_K,
@@ -53,6 +53,7 @@ from .parts import (
     decoder,
     finished,
     make_linear,
+    numbers_of,
     power_in_f16,
     prescale_of_codes,
     scale_and_zero,
@@ -337,19 +338,42 @@ class Block:
         taken = ll.exchange_in_cluster(ll.view(acc, dtype=acc.dtype, layout=layouts.given))
         return ll.view(ll.sum(taken, 0), dtype=acc.dtype, layout=layouts.ended)
 
-    def whole(self, accumulators: tuple[ll.Tile, ...], row: ll.Scalar) -> tuple[ll.Tile, ...]:
-        """The accumulators of a part of y that begins at `row`, with what is left to multiply them by."""
+    def ask_for_ends(self, row: ll.Scalar, column: ll.Scalar) -> None:
+        """Loads the numbers of rows and columns that the end of a tile takes, before its products: it then waits for
+        none of them. Those of columns lie apart, few in a thread."""
+        plan, spec, layouts = self.plan, self.plan.spec, self.plan.layouts
+        rows = layouts.ended.reduce([1], keep_dims=True)
+        view = ll.view_global(self.operands.scales, shape=[spec.rows_of_weights, 1]) if plan.ends_with_scales else None
+        self.asked_of_rows, self.scales_of_rows = [], []
+        for part in range(plan.parts):
+            first = self.row_of_weights(part, row)
+            self.asked_of_rows.append(numbers_of(plan.ended_spec, self.operands, first, rows))
+            if view is not None:
+                self.scales_of_rows.append(ll.load_global(view, offsets=[first, 0], layout=rows))
+        self.asked_of_columns = []
+        for tile in range(plan.schedule.column_tiles):
+            first, held = self.column_of_tile(tile, column), layouts.columns
+            numbers = {
+                name: number_of_columns(spec, self.operands, name, first, held) for name in names_of_columns(spec)
+            }
+            self.asked_of_columns.append(numbers)
+
+    def column_of_tile(self, tile: int, column: ll.Scalar) -> ll.Scalar:
+        """The first column that this block finishes of a tile among those side by side from `column` on."""
+        schedule = self.plan.schedule
+        column = column + tile * schedule.columns
+        if schedule.cluster == 1:
+            return column
+        return column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
+
+    def whole(self, accumulators: tuple[ll.Tile, ...], part: int) -> tuple[ll.Tile, ...]:
+        """The accumulators of a part of the rows of y, with what is left to multiply them by."""
         unscaled = tuple(map(self.unscaled, accumulators))
         if not self.plan.on_rows:
             return unscaled
-        spec, first = self.plan.spec, row if self.at is None else row + self.at.weights
-        view = ll.view_global(self.operands.scales, shape=[spec.rows_of_weights, 1])
-        scaled = []
-        for first_row, acc in zip(spec.first_rows, unscaled, strict=True):
-            rows = acc.layout.reduce([1], keep_dims=True)
-            scale = as_f32(ll.load_global(view, offsets=[first + first_row, 0], layout=rows), spec.scale)
-            scaled.append(acc * scale)
-        return tuple(scaled)
+        first, count = part * len(unscaled), len(unscaled)
+        scales = [as_f32(scale, self.plan.spec.scale) for scale in self.scales_of_rows[first : first + count]]
+        return tuple(acc * scale for acc, scale in zip(unscaled, scales, strict=True))
 
     def unscaled(self, acc: ll.Tile) -> ll.Tile:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
@@ -368,18 +392,27 @@ class Block:
     def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
         """Stores a part of y of the tile that begins at `row` and `column`, all of it in `accumulators`."""
         plan, operands, schedule = self.plan, self.operands, self.plan.schedule
-        row = row + part // schedule.column_tiles * plan.rows_of_part
-        column = column + part % schedule.column_tiles * schedule.columns
+        part_of_rows, tile = part // schedule.column_tiles, part % schedule.column_tiles
+        row, column = row + part_of_rows * plan.rows_of_part, self.column_of_tile(tile, column)
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
-            column = column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
-        accumulators = self.whole(accumulators, row)
+        accumulators = self.whole(accumulators, part_of_rows)
         stored, y_view, first_of_expert = plan.layouts.stored, self.y_view, None
         if self.at is not None:
             y_view = ll.view_global(operands.y, shape=[self.at.stop, plan.spec.columns_of_y])
             first_of_expert = self.at.weights
+        first_part = part_of_rows * plan.spec.products
         result = finished(
-            plan.ended_spec, accumulators, operands, self.residual_view, row, column, stored, first_of_expert
+            plan.ended_spec,
+            accumulators,
+            operands,
+            self.residual_view,
+            row,
+            column,
+            stored,
+            first_of_expert,
+            self.asked_of_rows[first_part : first_part + plan.spec.products],
+            self.asked_of_columns[tile],
         )
         # As rows of y, along which accesses are wide.
         ll.store_global(ll.transpose(ll.convert_layout(result, stored)), y_view, offsets=[column, row])
@@ -399,6 +432,7 @@ class Block:
         # The blocks of a team have whole tiles.
         number: Any = self.block % schedule.cluster if schedule.multicast == 1 else 0
         row, column = self.place_of(small(self.team) // schedule.cluster)
+        self.ask_for_ends(row, column)
         begin = small(number * plan.stages_of_tile) // schedule.cluster
         end = small((number + 1) * plan.stages_of_tile) // schedule.cluster
         for done in ll.range(
@@ -416,6 +450,7 @@ class Block:
         for number in ll.range(self.block, work.tiles, self.operands.blocks):
             at = self.go_to(work.place_of(number))
             acc = self.zeros()
+            self.ask_for_ends(at.row, at.column)
             for stage in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
                 acc = self.with_stage(acc, small(stage), at.row, at.column)
             for part, accumulators in by_parts(acc, plan.spec.products):
@@ -447,6 +482,7 @@ class Block:
             row, column = self.place_of(part.tile)
             last_stage = small(part.end - 1 - part.tile * plan.stages_of_tile)
             acc = self.zeros()
+            self.ask_for_ends(row, column)
             for done in ll.range(
                 small(part.end - part.begin),
                 stages=schedule.stages,

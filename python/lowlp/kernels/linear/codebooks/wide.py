@@ -66,7 +66,7 @@ class VectorPlan(Plan):
         self.vectors = vectors
         self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
         self.segment = math.gcd(spec.group_size, self.block_k) if vectors.has_book_scales else spec.group_size
-        self.is_one = self.segment >= spec.k
+        self.is_one = self.ends_with_scales = self.segment >= spec.k
         self.tiles = tiles_of_warp(spec, schedule)
         self.step_k = _LANES * vectors.vector
         most = max(UNIT_K // self.tiles, STEP_K, self.step_k)
@@ -285,18 +285,16 @@ class VectorBlock(Block):
         """As `with_books`, of the books that were there at the beginning."""
         return self.with_books(acc, stage, row, column, self.books)
 
-    def whole(self, accumulators: tuple[ll.Tile, ...], row: ll.Scalar) -> tuple[ll.Tile, ...]:
+    def whole(self, accumulators: tuple[ll.Tile, ...], part: int) -> tuple[ll.Tile, ...]:
         """Accumulators times all that they share: powers of two, and the scales of books and rows."""
         plan, spec = self.plan, self.plan.spec
         inverse = 1.0 / self.share_of_book
         if not plan.is_one:
             return accumulators if inverse == 1.0 else tuple(acc * inverse for acc in accumulators)
-        s_view = ll.view_global(self.operands.scales, shape=[spec.groups, spec.n, 1])
         found = []
         for product, acc in enumerate(accumulators):
             factor = (self.made[product] if self.made else self.factors(product, 0))[1]
-            rows = acc.layout.reduce([1], keep_dims=True)
-            scale = ll.load_global(s_view, offsets=[0, row + spec.first_rows[product], 0], layout=rows)
+            scale = self.scales_of_rows[part * spec.products + product]
             found.append(acc * (factor if inverse == 1.0 else factor * inverse) * as_f32(scale, spec.scale))
         return tuple(found)
 
@@ -314,6 +312,7 @@ class VectorBlock(Block):
         acc, books = self.zeros(), self.books
         row, column = self.place_of(small(self.block))
         stages = plan.block_k // schedule.stage_k
+        self.ask_for_ends(row, column)
         for block in ll.range(-(-plan.stages_of_tile // stages)):
             books = self.switched(books, block)
             for done in ll.range(

@@ -33,7 +33,6 @@ from .parts import (
     UNIT_K,
     Arguments,
     added,
-    as_activation,
     as_f32,
     as_small_f16,
     covers_whole_tables,
@@ -41,7 +40,6 @@ from .parts import (
     finished,
     make_linear,
     needs_sum_of_x,
-    power_in_f16,
     prescale_of_codes,
     scale_and_zero,
     streamed_views,
@@ -271,12 +269,8 @@ class _Block:
             tile = self.load(view, group, row)
             return ll.view(tile, dtype=tile.dtype, layout=column)
 
-        zero, scale = of_rows(views.correctors) if spec.corrector else None, of_rows(views.scales)
-        fit = self.operands.fit if self.plan.is_fitted else None
-        if fit is not None and spec.scale == "e8m0":
-            # Times 2^-p before f16 has to hold them.
-            return scale_and_zero(spec, power_in_f16(scale, fit), zero, None)
-        return scale_and_zero(spec, as_activation(scale, spec.scale, spec.activation), zero, fit)
+        zero = of_rows(views.correctors) if spec.corrector else None
+        return scale_and_zero(spec, of_rows(views.scales), zero, self.operands.fit if self.plan.is_fitted else None)
 
     def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None) -> ll.Tile:
         """Weights of each slice by its factors, by the steps of `dequantize` and rounded once."""

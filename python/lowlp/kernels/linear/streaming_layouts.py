@@ -115,8 +115,7 @@ def shares_scales(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether the four threads of a warp that hold the same rows of accumulators each make some of these rows' scales,
     and give them to each other: where that saves more instructions than a shuffle for each."""
     is_made = bool(spec.super_scale) or spec.scale in ("e8m0", "e4m3")
-    is_on_sums = schedule.scales_on == "accumulators" and not schedule.warpgroups
-    return is_made and is_on_sums and has_small_groups(spec) and not spec.k % UNIT_K
+    return is_made and has_small_groups(spec) and not spec.k % UNIT_K and not schedule.warpgroups
 
 
 def _dealt_out(row_tiles: int) -> Layout:
@@ -151,10 +150,10 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def can_scale_streamed(spec: LinearSpec) -> bool:
-    """Whether scales may go on weights here, which pays where groups are short: those that the activation type holds in
-    groups that are no whole units."""
+    """Whether scales may go on weights here, which pays where groups are short: those of the activation type in groups
+    that are no whole units."""
     is_short = has_small_groups(spec) and not spec.k % UNIT_K and not spec.experts
-    return is_short and not spec.table and can_scale_weights(spec)
+    return is_short and spec.scale == spec.activation and not spec.table and can_scale_weights(spec)
 
 
 def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:

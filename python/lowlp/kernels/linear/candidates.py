@@ -40,9 +40,11 @@ _STREAMED_COLUMNS: Final = (8, 16, 32)
 _UNIT_OF_TWO_TILES: Final = 32
 _MOST_OF_FOUR: Final = 64
 """Tiles of 64 rows times columns, of a warpgroup of four that multiply bytes."""
-_MOST_COLUMNS: Final = 128
+_MOST_COLUMNS: Final = 256
 """Of a tile by warpgroups, of halves."""
 _MOST_COLUMNS_OF_BYTES: Final = 192
+_COLUMNS_OF_HALVES: Final = {128: (144, 160, 192, 224, 240, 256), 192: (112, 144, 160)}
+"""Further ones by the rows of a tile, where x has as many: 1 to 2 % in the mean (docs/adr/0100)."""
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
 """Of a tile by warpgroups of gate and up, where none of more columns fits."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
@@ -326,8 +328,11 @@ def _widths(
     if rows > 32 and spec.is_of_bytes and not is_one_sum(spec) and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
         # A warp has units whole, and beside their accumulators those of a group.
         widths.append((32, 1))
-    if rows >= 128 and spec.is_of_bytes:
-        widths += [(columns, 1) for columns in _columns_of_bytes(spec, rows_of_tile)]
+    if rows >= 128:
+        of_halves = [columns for columns in _COLUMNS_OF_HALVES.get(rows_of_tile, ()) if columns <= rows]
+        widths += [
+            (columns, 1) for columns in (_columns_of_bytes(spec, rows_of_tile) if spec.is_of_bytes else of_halves)
+        ]
     for (columns, column_tiles), sharing in itertools.product(widths, sharings):
         yield columns, column_tiles, *sharing
     if rows < 128 or (False, 1) not in sharings:

@@ -420,12 +420,12 @@ class _Many(NamedTuple):
     sharing: _Sharing
 
 
-# Fitted to 541 kernels for 130 to 8192 rows on an H200, 5 % apart (docs/adr/0049).
+# Fitted to 2100 kernels of 100 problems with 65 to 4096 rows on an H100, 6 % apart (docs/adr/0100).
 _MANY_HALVES: Final = _Many(
-    _Form(0.827, 143, 0.363, 3690, 0.075, 1.78),
-    _Form(0.889, 108, 0.276, 4310, 0.164, 2.34),
-    _Form(0.921, 131, 0.339, 1150, 0.059, -0.04),
-    _Sharing(2.7, 1.7, 3.8e-5),
+    _Form(0.651, 106, 0.311, 2080, 0.0901, 0.67, 1.05, 0.384, 0.955, 1.05),
+    _Form(0.695, 106, 0.311, 2080, 0.0901, 0.68, 1.05, 0.384, 0.955, 1.05),
+    _Form(0.669, 106, 0.311, 827, 0.0901, -0.22, 1.05, 0.384, 0.955, 1.05),
+    _Sharing(3.1, 2.0, 2.9e-5),
 )
 # Of bytes, fitted to 3882 kernels of 147 problems with 129 to 5494 rows on an H100; those within a fifth of the best of
 # their problem 4 to 7 % apart (docs/adr/0099). Of floats, whose sums begin anew; of integers that are one sum for a

@@ -61,6 +61,7 @@ def test_mistakes_are_named(capsys: pytest.CaptureFixture[str]) -> None:
         (["--experts", "--types", "int8"], "--types: must be among mxfp4, int4 with --experts, got 'int8'"),
         (["--experts", "--prepare", "x"], "--prepare: is not with --experts"),
         (["--models", GPT], "--models: is only with --experts"),
+        (["--gpu", "NVIDIA H200"], "--gpu: is only with --prepare"),
     ):
         assert main(["bench", *arguments]) != 0
         assert message in capsys.readouterr().err

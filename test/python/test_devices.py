@@ -62,6 +62,13 @@ def test_devices_that_are_here() -> None:
     assert device_ahead("sm_90a", 114) == dataclasses.replace(H200, multiprocessors=114)
 
 
+def test_devices_that_were_measured_and_are_elsewhere() -> None:
+    found = device_ahead("sm_90a", 132, "NVIDIA H100 80GB HBM3")
+    assert 0.6 * H200.bytes_per_us < found.bytes_per_us < 0.8 * H200.bytes_per_us
+    assert dataclasses.replace(found, bytes_per_us=H200.bytes_per_us) == H200
+    assert device_ahead("sm_80", 108, "NVIDIA H100 80GB HBM3") == device_ahead("sm_80", 108)
+
+
 def test_another_gpu_takes_another_schedule() -> None:
     def alone(device: Device) -> Schedule:
         return schedule_for(SPEC, 1, device, among=())

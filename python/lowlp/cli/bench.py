@@ -100,6 +100,10 @@ def add_parser(commands: Any) -> None:
         "--jobs", type=number_from(1), default=0, metavar="N", help="processes that compile (default: all processors)"
     )
     how.add_argument(
+        "--gpu", default="", metavar="NAME", help="that --prepare is for, as its driver names it: schedules that were "
+        "measured there go first (default: none is known)",
+    )  # fmt: skip
+    how.add_argument(
         "--multiprocessors", type=number_from(1), metavar="N", help="of the GPU that --prepare is for (default: 132, "
         "an H200)",
     )  # fmt: skip
@@ -125,6 +129,8 @@ def run(options: argparse.Namespace) -> int:
     """Prepares, measures or reports; 1 where something has no time, or is prepared as slow code."""
     if options.models and not options.experts:
         raise LowlpValueError("--models: is only with --experts")
+    if options.gpu and not options.prepare:
+        raise LowlpValueError("--gpu: is only with --prepare; kernels that are timed here are for the GPU that is here")
     if options.experts and not options.report:
         return bench_experts.run(options)
     if options.activations and not options.report:
@@ -141,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         return _report(options)
     if options.prepare:
-        return _prepare(options, Path(options.prepare), options.multiprocessors)
+        return _prepare(options, Path(options.prepare), options.multiprocessors, options.gpu)
     return _measure(options)
 
 

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     rows: tuple[int, ...] = cases.QUICK_ROWS if options.quick else cases.ROWS
     rows = of_linear.parse_rows(options.m) if options.m else rows
     if options.prepare:
-        return _prepare(options, Path(options.prepare), kinds, shapes, rows, options.multiprocessors, "")
+        return _prepare(options, Path(options.prepare), kinds, shapes, rows, options.multiprocessors, options.gpu)
     if missing := of_all.why_not():
         raise DeviceError(f"lowlp bench needs a GPU: {missing}")
     folder = None if options.peers_only else Path(options.kernels or _KERNELS)

@@ -20,7 +20,7 @@ _CELLS = 250
 _KERNELS = "out/bench/models"
 _ARCH = "sm_90a"
 _OF_DRAW = ("seed", "cells", "candidates", "by_estimate")
-_OF_GRID = ("codebooks", "ablation", "types", "shapes", "m", "quick", "peers_only", "measure_read")
+_OF_GRID = ("codebooks", "ablation", "types", "shapes", "m", "quick", "peers_only")
 
 EPILOG = """random problems (--set models):
   Weights of the products in the layers of ten models, whole and cut for 2, 4 and 8 GPUs; M from 1 to 8192; type,
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """Prepares or measures; 1 where something has no time, or is prepared as slow code."""
     _refuse(options, _OF_GRID, "is not with --set models, which draws what is measured")
     if options.prepare:
-        return _prepare(options, Path(options.prepare), options.arch or _ARCH, options.multiprocessors)
+        return _prepare(options, Path(options.prepare), options.arch or _ARCH, options.multiprocessors, options.gpu)
     if options.kernels:
         _refuse(options, _OF_DRAW, "is of --prepare: the folder of --kernels says it")
         return _measure(options, Path(options.kernels))
@@ -150,7 +150,13 @@ def _measure(options: argparse.Namespace, folder: Path) -> int:
         print("\n".join(ranking.summary(ranked)))
         print(f"results in {out}")
         return 0
-    plan = session.Plan(folder, _peers(options.peers), options.limit or session.LIMIT_S, deadline_s=options.deadline)
+    plan = session.Plan(
+        folder,
+        _peers(options.peers),
+        options.limit or session.LIMIT_S,
+        deadline_s=options.deadline,
+        measure_read=options.measure_read,
+    )
     with progress_bar("bench") as show:
         found = session.run(plan, out, show)
     _print(found, out)

@@ -29,7 +29,7 @@ from lowlp.numeric.group_codes import GROUP_CODE_TYPES
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vectors import Vectors
-from lowlp.schedules.device import device_like
+from lowlp.schedules.device import H200, device_ahead
 from lowlp.weights.meaning import check_whole_codes, group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.super_scales import checked_super_group_size
@@ -276,7 +276,7 @@ def compile_linear(
     if spec.out == "f32" and (meant_for is None or meant_for[0] <= EXACT_ROWS):
         # So many rows are promised weights that are not rounded.
         spec = replace(spec, scales_weights=False)
-    device = device_like(check_arch(target))
+    device = device_ahead(check_arch(target), H200.multiprocessors, gpu or "")
     if meant_for:
         spec = for_many_rows(spec, meant_for[0], bool(find_target(target).instructions["wgmma.mma_async"]))
     most_rows, reason = meant_for[1] if meant_for and schedule is None else ANY_ROWS, ""

@@ -60,7 +60,10 @@ class Device:
 H200: Final = Device()
 
 
-_MEASURED: Final = {"NVIDIA H200": H200}
+_MEASURED: Final = {
+    "NVIDIA H200": H200,
+    "NVIDIA H100 80GB HBM3": dataclasses.replace(H200, bytes_per_us=2.9e6),
+}
 """By the names of GPUs, those whose figures were measured."""
 
 
@@ -97,8 +100,10 @@ def device_of(ordinal: int) -> Device:
 
 
 def device_ahead(arch: str, multiprocessors: int, gpu: str = "") -> Device:
-    """The GPU that kernels are compiled ahead for: the one that is here if `gpu` is its name; else like an H200, with
-    so many multiprocessors."""
+    """The GPU that kernels are compiled ahead for: the one that is here if `gpu` is its name; else one that was measured
+    and has that name, or like an H200, with so many multiprocessors."""
     if gpu and cuda_device_count() and device_name(current_device()) == gpu:
         return device_of(current_device())
+    if gpu in _MEASURED and _MEASURED[gpu].arch == arch:
+        return dataclasses.replace(_MEASURED[gpu], multiprocessors=multiprocessors)
     return dataclasses.replace(device_like(arch), multiprocessors=multiprocessors)

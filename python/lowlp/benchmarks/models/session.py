@@ -44,6 +44,7 @@ class Plan:
     limit_s      for one time
     ahead_s      for what peers compile ahead
     deadline_s   after so many seconds no further problem is begun; None: all are
+    measure_read floors are by the read bandwidth that is measured
     """
 
     folder: Path
@@ -51,6 +52,7 @@ class Plan:
     limit_s: float = LIMIT_S
     ahead_s: float = 240.0
     deadline_s: float | None = None
+    measure_read: bool = False
 
 
 def run(plan: Plan, out: Path, show: Show) -> ModelResults:
@@ -68,7 +70,7 @@ def run(plan: Plan, out: Path, show: Show) -> ModelResults:
     notes = []
     if "humming" in present:
         notes += compile_ahead("humming", _problems_of(index, prepared, "humming"), plan.ahead_s, show)
-    settings = Settings(plan.folder, EFFORT, host_cost=False, checked_columns=CHECKED_COLUMNS)
+    settings = Settings(plan.folder, EFFORT, plan.measure_read, host_cost=False, checked_columns=CHECKED_COLUMNS)
     worker = Worker(settings, plan.limit_s, run_worker)
     try:
         current = calibrated_run(worker, plan.peers)

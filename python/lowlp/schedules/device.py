@@ -100,8 +100,8 @@ def device_of(ordinal: int) -> Device:
 
 
 def device_ahead(arch: str, multiprocessors: int, gpu: str = "") -> Device:
-    """The GPU that kernels are compiled ahead for: the one that is here if `gpu` is its name; else one that was measured
-    and has that name, or like an H200, with so many multiprocessors."""
+    """The GPU that kernels are compiled ahead for: the one that is here if `gpu` is its name; else the one of that name
+    that was measured, or like an H200, with so many multiprocessors."""
     if gpu and cuda_device_count() and device_name(current_device()) == gpu:
         return device_of(current_device())
     if gpu in _MEASURED and _MEASURED[gpu].arch == arch:

@@ -411,6 +411,34 @@ class _Sharing(NamedTuple):
     number: float
 
 
+class _Ring(NamedTuple):
+    """How places of stages are filled again.
+
+    refill           cycles until a copy into a place that has been read arrives
+    bytes_per_cycle  that come to a multiprocessor
+    sharpness        of the sum of powers that copies and products, which overlap, come to; infinite: the longer counts
+    """
+
+    refill: float
+    bytes_per_cycle: float
+    sharpness: float = math.inf
+
+    def copies(self, stage: int, stages: int) -> float:
+        """Cycles until a place of so many bytes is filled, while the others are read."""
+        copied = stage / self.bytes_per_cycle
+        return max(copied, (self.refill + copied) / (stages - 1))
+
+    def overlapped(self, busy: float, copies: float) -> float:
+        """Cycles of a stage that keeps an SM busy for so many, and whose place is filled in so many."""
+        longer, shorter = max(busy, copies), min(busy, copies)
+        if math.isinf(self.sharpness):
+            return longer
+        return float(longer * (1 + (shorter / longer) ** self.sharpness) ** (1 / self.sharpness))
+
+
+_RING: Final = _Ring(1330, 80)
+
+
 class _Many(NamedTuple):
     """Kernels by warpgroups for many rows of x: tiles that are each one block's, or one cluster's, or shared."""
 
@@ -418,14 +446,16 @@ class _Many(NamedTuple):
     cluster: _Form
     shared: _Form
     sharing: _Sharing
+    ring: _Ring = _RING
 
 
-# Fitted to 2100 kernels of 100 problems with 65 to 4096 rows on an H100, 6 % apart (docs/adr/0100).
+# Fitted to 2500 kernels of 128 problems with 65 to 8192 rows on an H100, 6 % apart (docs/adr/0100).
 _MANY_HALVES: Final = _Many(
-    _Form(0.651, 106, 0.311, 2080, 0.0901, 0.67, 1.05, 0.384, 0.955, 1.05),
-    _Form(0.695, 106, 0.311, 2080, 0.0901, 0.68, 1.05, 0.384, 0.955, 1.05),
-    _Form(0.669, 106, 0.311, 827, 0.0901, -0.22, 1.05, 0.384, 0.955, 1.05),
-    _Sharing(3.1, 2.0, 2.9e-5),
+    _Form(0.794, 110, 0.304, 3230, 0.0732, 1.16, 1.09, 0.118, 0.959, 1.054),
+    _Form(0.830, 110, 0.304, 3230, 0.0732, 1.18, 1.09, 0.118, 0.959, 1.054),
+    _Form(0.827, 110, 0.304, 1195, 0.0732, -0.11, 1.09, 0.118, 0.959, 1.054),
+    _Sharing(3.0, 2.0, 3.0e-5),
+    _Ring(381, 47.7, 6),
 )
 # Of bytes, fitted to 3882 kernels of 147 problems with 129 to 5494 rows on an H100; those within a fifth of the best of
 # their problem 4 to 7 % apart (docs/adr/0099). Of floats, whose sums begin anew; of integers that are one sum for a
@@ -457,9 +487,6 @@ _SHARED_MULTICAST: Final = 0.983
 _BESIDE_DECODE: Final = {"weights": 7.4, "accumulators": 6.4, "rows": 4.0}
 # Of two blocks for a tile, of one warpgroup each, over what clusters take else: 12 kernels on an H200 (docs/adr/0072).
 _PAIR_OF_ONE: Final = 1.09
-_BYTES_PER_CYCLE: Final = 80
-# Cycles until a copy into a place that has been read arrives.
-_REFILL: Final = 1330
 # Shares of equal length begin anywhere along K: how much longer their stages take, what the L2 cache holds of what they
 # read, and the part of the time of what it does not.
 _SCATTERED_STAGE: Final = 0.07
@@ -502,9 +529,7 @@ def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
     scaled = 0.0
     if schedule.scales_on == "accumulators" and not is_one_sum(spec):
         scaled = rows * columns / 125 * -(-stage_k // spec.group_size)
-    # A place is filled again while the others are read.
-    copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
-    copies = max(copied, (_REFILL + copied) / (schedule.stages - 1))
+    copies = _RING.copies(stage_bytes(spec, schedule), schedule.stages)
     return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside, copies)
 
 
@@ -542,7 +567,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     beside *= form.third if schedule.warpgroups > 2 else 1.0
     products = form.product * cost.products * (form.pair if schedule.column_tiles > 1 else 1.0)
     busy = products + beside + form.line * stage_bytes(spec, schedule) / 64
-    cycles = max(busy, cost.copies)
+    cycles = many.ring.overlapped(busy, many.ring.copies(stage_bytes(spec, schedule), schedule.stages))
     compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + spec.x_bytes * m * spec.k + 2 * m * spec.n) / device.bytes_per_us

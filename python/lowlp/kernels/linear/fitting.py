@@ -31,6 +31,12 @@ _STREAMED_STAGES: Final = 3
 """Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
 _NARROW_MARGIN: Final = 12
 """Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
+_MARGIN_OF_LONG_STAGES: Final = 16
+"""More of four whose stages have four steps: the assembler begins later ones early."""
+_MARGIN_OF_SUMS: Final = 20
+"""Of warpgroups that scale accumulators of tiles that blocks share."""
+_MARGIN_OF_PAIRS: Final = 4
+"""Of several warpgroups, two blocks of which have an SM and share tiles."""
 _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
 _FEW_ACCUMULATORS: Final = 104
@@ -332,12 +338,18 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
 
 def _most_registers(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
     """How many registers a thread that multiplies may have."""
+    shares = schedule.warpgroups > 1 and not schedule.has_tile_each and not spec.is_of_bytes
     if exchanges_registers(schedule, device):
-        return device.worker_registers(schedule.threads) - (_NARROW_MARGIN if schedule.warpgroups > 2 else 0)
+        margin = _NARROW_MARGIN if schedule.warpgroups > 2 else 0
+        if schedule.warpgroups == 4 and schedule.steps >= 4 and not spec.is_of_bytes:
+            margin += _MARGIN_OF_LONG_STAGES
+        if shares and schedule.scales_on == "accumulators" and spec.groups > 1:
+            margin += _MARGIN_OF_SUMS
+        return device.worker_registers(schedule.threads) - margin
     # Registers are given to four warps at a time.
     threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
     if shares_scales(spec, schedule):
         # What a quarter of an SM has of the warps of all blocks.
         warps = (schedule.threads // 32 + schedule.producer) * schedule.blocks_per_sm
         threads = -(-warps // 4) * 128
-    return min(232, 64 * 1024 // threads)
+    return min(232, 64 * 1024 // threads - (_MARGIN_OF_PAIRS if shares and schedule.blocks_per_sm > 1 else 0))

@@ -30,7 +30,8 @@ _US_OF_K: Final = 2.1e-4
 _DECODE_US: Final = 3.0
 _OF_BANDWIDTH: Final = 0.85
 # Over their estimates what kernels took that decode in the product, of 65 random problems on an H200: with up to 1024
-# and 2048 rows of x, and with more, whose products power limits; and tables of more bits than 4 beside that.
+# and 2048 rows of x, and with more, whose products power limits; and tables of more bits than 4 beside that. For 36 on
+# an H100, where estimates were right, they choose as well (docs/adr/0100).
 _OVER_ESTIMATE: Final = {1024: 1.03, 2048: 1.045}
 _OVER_ESTIMATE_OF_MANY: Final = 1.1
 _OVER_ESTIMATE_OF_TABLES: Final = 1.05

@@ -255,20 +255,20 @@ def test_candidates_differ_from_the_chosen_schedule(folder: Path) -> None:
 
 def test_slabs_where_linear_takes_them(folder: Path) -> None:
     shape = Shape(5120, 5120)
-    cells = [Cell(kind("nf8 g64 f16"), shape, m, None, "") for m in (512, 4096)]
+    cells = [Cell(kind("nf8 g64 f16"), shape, m, None, "") for m in (512, 8192)]
     list(models_preparing.prepare(folder, cells, 7, Choice("sm_90a")))
     few, many = PreparedProblems.load(folder).problems
     index = PreparedKernels.load_index(folder)
     assert (few.by, index.entry("nf8 g64 f16", shape, 512).slabs) == ("estimate", ())
-    entry = index.entry("nf8 g64 f16", shape, 4096)
+    entry = index.entry("nf8 g64 f16", shape, 8192)
     assert (many.by, entry.slabs, entry.problem) == ("slabs", ((0, 5120, 20),), "")
     assert few.estimated_us and many.estimated_us and few.estimated_us < many.estimated_us
-    (job,) = preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [4096, 8192], "", False)
-    assert (job.entry.rows, job.entry.slabs) == ((4096, 8192), entry.slabs)
+    (job,) = preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [8192, 9000], "", False)
+    assert (job.entry.rows, job.entry.slabs) == ((8192, 9000), entry.slabs)
     decodes = job.compile("sm_90a").description
     assert [parameter.name for parameter in decodes.parameters][-4:] == ["slab", "first", "rows", "chunks"]
     assert all(
-        not job.entry.slabs for job in preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [4096], "", True)
+        not job.entry.slabs for job in preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [8192], "", True)
     )
 
 

@@ -340,7 +340,8 @@ class Block:
 
     def ask_for_ends(self, row: ll.Scalar, column: ll.Scalar) -> None:
         """Loads the numbers of rows and columns that the end of a tile takes, before its products: it then waits for
-        none of them. Those of columns lie apart, few in a thread."""
+        none of them. Those of columns lie apart, few in a thread; integers in groups, which have accumulators twice,
+        leave no register for them."""
         plan, spec, layouts = self.plan, self.plan.spec, self.plan.layouts
         rows = layouts.ended.reduce([1], keep_dims=True)
         view = ll.view_global(self.operands.scales, shape=[spec.rows_of_weights, 1]) if plan.ends_with_scales else None
@@ -350,12 +351,11 @@ class Block:
             self.asked_of_rows.append(numbers_of(plan.ended_spec, self.operands, first, rows))
             if view is not None:
                 self.scales_of_rows.append(ll.load_global(view, offsets=[first, 0], layout=rows))
+        names = names_of_columns(spec) if not spec.is_of_integers or is_one_sum(spec) else []
         self.asked_of_columns = []
         for tile in range(plan.schedule.column_tiles):
             first, held = self.column_of_tile(tile, column), layouts.columns
-            numbers = {
-                name: number_of_columns(spec, self.operands, name, first, held) for name in names_of_columns(spec)
-            }
+            numbers = {name: number_of_columns(spec, self.operands, name, first, held) for name in names}
             self.asked_of_columns.append(numbers)
 
     def column_of_tile(self, tile: int, column: ll.Scalar) -> ll.Scalar:
@@ -393,9 +393,10 @@ class Block:
         """Stores a part of y of the tile that begins at `row` and `column`, all of it in `accumulators`."""
         plan, operands, schedule = self.plan, self.operands, self.plan.schedule
         part_of_rows, tile = part // schedule.column_tiles, part % schedule.column_tiles
-        row, column = row + part_of_rows * plan.rows_of_part, self.column_of_tile(tile, column)
+        row = row + part_of_rows * plan.rows_of_part
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
+        column = self.column_of_tile(tile, column)
         accumulators = self.whole(accumulators, part_of_rows)
         stored, y_view, first_of_expert = plan.layouts.stored, self.y_view, None
         if self.at is not None:

@@ -22,7 +22,8 @@ the problems from {ranges_text(PREFILL_RANGES)}; type, group, scales, zero point
 Times are taken by at least {EFFORT.least} repeats; {CHECKED_COLUMNS} columns of a result are compared with
 float64, and all of it must be finite. Required time = max(rival / factor, empty kernel + {OVER_FLOOR} x floor); the
 rival is the faster of humming and torch up to 512 rows, and torch above. The {AGAIN} worst are timed again, in turns
-with the rival."""
+with the rival. From the runs of 27 November on, where `linear` decodes weights to memory (slabs), that and the
+library's product are timed together; their floors are by the bandwidth that was measured."""
 _SUMMARY = """\
 Each cell: required / ours (plain: the time of the fastest peer over ours; the least of the rival's time over ours;
 number of problems). Bold is what is missed. These are kinds that humming has; others are on the page of details."""

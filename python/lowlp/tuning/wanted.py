@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.activations import FLOATS, HALVES
 from lowlp.kernels.linear.candidates import CLASSES
+from lowlp.kernels.linear.operands import like_most
 from lowlp.kernels.linear.paths import obstacle
 from lowlp.kernels.linear.planes.candidates import CLASSES as CLASSES_OF_PLANES
 from lowlp.kernels.linear.planes.program import PlanesSpec
@@ -69,7 +70,8 @@ def _problems(weights: Weights, activation: str, rows: Sequence[int] | None, pat
         if path is not None:
             raise LowlpValueError(f"path: {path!r} is of quantised activations, got {activation}")
         check_codec(codec, x_type, "weights")
-        yield from (Problem(LinearSpec(n, k, codec, activation=x_type, aligned=True), m) for m in of_halves)
+        spec = like_most(LinearSpec(n, k, codec, activation=x_type, aligned=True))
+        yield from (Problem(spec, m) for m in of_halves)
         return
     reasons = {one: obstacle(one, codec, k, x_type) for one in _TUNED_PATHS if path in (None, one)}
     if all(reasons.values()):

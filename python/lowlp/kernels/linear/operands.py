@@ -108,22 +108,29 @@ def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
     """The spec of these weights' kernels: of e8m0 with f16 one of kernels that scale weights there, where f16 has all
     of their scales that matter; and one of kernels that scale accumulators alone, where results of f16 would not all be
     `dequantize()` rounded once by a kernel that scales weights (`keeps_values`)."""
-    if spec.scale == "e8m0" and spec.activation == "f16" and not spec.experts:
-        by_powers = replace(spec, f16_powers=True)
-        if can_scale_weights(by_powers) and _keeps_values(by_powers, qw):
-            return by_powers
-    if _are_held_in_f32(spec, qw):
-        spec = replace(spec, f32_differences=True)
+    usual = like_most(spec)
+    if usual.f16_powers and _keeps_values(usual, qw):
+        return usual
+    if usual.f32_differences and _are_held_in_f32(spec, qw):
+        spec = usual
     return spec if spec.out != "f16" or _keeps_values(spec, qw) else replace(spec, scales_weights=False)
 
 
-def _are_held_in_f32(spec: LinearSpec, qw: QuantizedTensor) -> bool:
-    """Whether zero points are floats that f32 holds as `LinearSpec.f32_differences` says: of the bits of a code less a
-    zero point the lowest is that of the zero point."""
+def like_most(spec: LinearSpec) -> LinearSpec:
+    """The spec of kernels for weights of this codec that are as most are: what `for_weights` asks them for is so."""
+    by_powers = replace(spec, f16_powers=True)
+    is_half_of_powers = spec.scale == "e8m0" and spec.activation == "f16" and not spec.experts
+    if is_half_of_powers and can_scale_weights(by_powers):
+        return by_powers
     if spec.zeros not in SIGNIFICANT_BITS or spec.super_scale or spec.activation not in HALVES:
-        return False
-    if SIGNIFICANT_BITS[spec.zeros] + SIGNIFICANT_BITS[spec.scale] > SIGNIFICANT_BITS["f32"]:
-        return False
+        return spec
+    is_exact = SIGNIFICANT_BITS[spec.zeros] + SIGNIFICANT_BITS[spec.scale] <= SIGNIFICANT_BITS["f32"]
+    return replace(spec, f32_differences=True) if is_exact else spec
+
+
+def _are_held_in_f32(spec: LinearSpec, qw: QuantizedTensor) -> bool:
+    """Whether f32 holds every code less its zero point, which is a float: the lowest of its bits is that of the zero
+    point."""
 
     def ask() -> dict[str, float]:
         assert qw.zeros is not None

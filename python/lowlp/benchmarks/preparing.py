@@ -69,7 +69,7 @@ class AnyJob(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One kernel of `linear` to compile."""
+    """One kernel of `linear` to compile; where the entry has slabs, what decodes them."""
 
     spec: LinearSpec
     schedule: Schedule
@@ -77,20 +77,9 @@ class Job:
 
     def compile(self, arch: str) -> CompiledKernel:
         """Raises `LowlpError`."""
+        if self.entry.slabs:
+            return compile(slab_kernel(self.spec, self.schedule), arch)
         return compile_for_gpu(self.spec, self.schedule, arch, (self.entry.rows[0], self.entry.rows[-1]))
-
-
-@dataclass(frozen=True)
-class SlabJob:
-    """The kernel that decodes the slabs of a product."""
-
-    spec: LinearSpec
-    schedule: Schedule
-    entry: KernelEntry
-
-    def compile(self, arch: str) -> CompiledKernel:
-        """Raises `LowlpError`."""
-        return compile(slab_kernel(self.spec, self.schedule), arch)
 
 
 def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark: str = "") -> Job:
@@ -100,7 +89,7 @@ def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark:
     return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))
 
 
-def job_of(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> Job | SlabJob:
+def job_of(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> Job:
     """The compilation of what `linear` takes for m rows of x where it would have this schedule: that kernel, or one
     that decodes slabs."""
     job = job_by(kind, spec, schedule, m)
@@ -109,7 +98,7 @@ def job_of(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, devic
         return job
     slabs = [(part.start, part.stop - part.start) for part in parts_of_slabs(spec.n, spec.k)]
     chunks = tuple((first, rows, chunks_for(*found, rows)) for first, rows in slabs)
-    return SlabJob(*found, replace(job.entry, schedule=asdict(found[1]), slabs=chunks))
+    return Job(*found, replace(job.entry, schedule=asdict(found[1]), slabs=chunks))
 
 
 def prepare(
@@ -339,8 +328,8 @@ def _jobs(
     rows: Sequence[int],
     gpu: str,
     batch_invariant: bool,
-) -> Iterator[Job | SlabJob]:
-    by_kernel: dict[tuple[LinearSpec, Schedule], Job | SlabJob] = {}
+) -> Iterator[Job]:
+    by_kernel: dict[tuple[LinearSpec, Schedule], Job] = {}
     device = device_ahead(index.arch, index.multiprocessors, gpu)
     for m in rows:
         if kind.version:
@@ -348,7 +337,7 @@ def _jobs(
         else:
             schedule = schedule_for(spec, m, device, batch_invariant, gpu)
         if kind.version or batch_invariant:
-            job: Job | SlabJob = job_by(kind, spec, schedule, m)
+            job = job_by(kind, spec, schedule, m)
         else:
             job = job_of(kind, spec, schedule, m, device)
         known = by_kernel.setdefault((job.spec, job.schedule), job)

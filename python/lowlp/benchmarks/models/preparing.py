@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lowlp.benchmarks.cases import Shape, WeightKind
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
-from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, SlabJob, add_kind, compiled, job_by, job_of, spec_in
+from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled, job_by, job_of, spec_in
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.kernels.linear.candidates import candidates, for_rows
 from lowlp.kernels.linear.choosing import rows_of, schedule_for
@@ -51,7 +51,7 @@ class Choice:
         """The chosen one."""
         return schedule_for(spec, m, self.device, gpu=self.gpu, among=None if self.with_measured else ())
 
-    def job(self, kind: WeightKind, spec: LinearSpec, m: int) -> Job | SlabJob:
+    def job(self, kind: WeightKind, spec: LinearSpec, m: int) -> Job:
         """What is compiled for m rows: what `linear` takes; or, to be held against others, a kernel by a schedule."""
         chosen = self.schedule(spec, m)
         return job_by(kind, spec, chosen, m) if self.candidates else job_of(kind, spec, chosen, m, self.device)
@@ -102,7 +102,7 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     index = PreparedKernels(folder, choice.arch, compiler_version(), choice.multiprocessors, gpu=choice.gpu)
     specs = _specs(index, cells)
-    wanted: dict[tuple[str, Shape, int], Job | SlabJob] = {}
+    wanted: dict[tuple[str, Shape, int], Job] = {}
     problems: list[tuple[Problem, list[Job]]] = []
     for cell in cells:
         twin = None if choice.candidates else cell.twin
@@ -144,8 +144,8 @@ def _specs(index: PreparedKernels, cells: Sequence[Cell]) -> dict[tuple[str, Sha
     return found
 
 
-def _problem(cell: Cell, job: Job | SlabJob, spec: LinearSpec, choice: Choice, twin: WeightKind | None) -> Problem:
-    if isinstance(job, SlabJob):
+def _problem(cell: Cell, job: Job, spec: LinearSpec, choice: Choice, twin: WeightKind | None) -> Problem:
+    if job.entry.slabs:
         by = SLABS
         estimated: float | None = round(slabs_us(spec, cell.m, choice.device), 2)
     else:

@@ -118,10 +118,10 @@ def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
 
 def like_most(spec: LinearSpec) -> LinearSpec:
     """The spec of kernels for weights of this codec that are as most are: what `for_weights` asks them for is so."""
-    by_powers = replace(spec, f16_powers=True)
-    is_half_of_powers = spec.scale == "e8m0" and spec.activation == "f16" and not spec.experts
-    if is_half_of_powers and can_scale_weights(by_powers):
-        return by_powers
+    if spec.scale == "e8m0" and spec.activation == "f16" and not spec.experts:
+        by_powers = replace(spec, f16_powers=True)
+        if can_scale_weights(by_powers):
+            return by_powers
     if spec.zeros not in SIGNIFICANT_BITS or spec.super_scale or spec.activation not in HALVES:
         return spec
     is_exact = SIGNIFICANT_BITS[spec.zeros] + SIGNIFICANT_BITS[spec.scale] <= SIGNIFICANT_BITS["f32"]

@@ -283,11 +283,17 @@ Asked = Mapping[str, ll.Tile]
 """What `finished` takes of operands and was loaded before, by their names."""
 
 
-def numbers_of(spec: LinearSpec, operands: Arguments, row: ll.Scalar, rows: Layout) -> dict[str, ll.Tile]:
-    """Of the operands that have a number for each row of the weights those that `finished` takes, from a row on."""
+def names_of_rows(spec: LinearSpec) -> list[str]:
+    """The operands with a number for each row of the weights that `finished` takes."""
     names = ["scales"] if _scales_sums(spec) else []
     names += ["scale2"] if spec.row_scale2 else []
-    names += ["bias"] if spec.bias and not has_sums_alone(spec) else []
+    return names + (["bias"] if spec.bias and not has_sums_alone(spec) else [])
+
+
+def numbers_of(
+    spec: LinearSpec, operands: Arguments, names: Sequence[str], row: ll.Scalar, rows: Layout
+) -> dict[str, ll.Tile]:
+    """The numbers of rows of the weights, from a row on, of these operands by name."""
     views = {name: ll.view_global(getattr(operands, name), shape=[spec.rows_of_weights, 1]) for name in names}
     return {name: ll.load_global(view, offsets=[row, 0], layout=rows) for name, view in views.items()}
 
@@ -328,7 +334,10 @@ def finished(
     for product, (first_row, acc) in enumerate(zip(spec.first_rows, accumulators, strict=True)):
         rows = layout_of_accumulators.reduce([1], keep_dims=True)
         row_of_weights = row + first_row if first_of_expert is None else row + first_row + first_of_expert
-        of_rows = numbers_of(spec, operands, row_of_weights, rows) if asked_of_rows is None else asked_of_rows[product]
+        if asked_of_rows is not None:
+            of_rows = asked_of_rows[product]
+        else:
+            of_rows = numbers_of(spec, operands, names_of_rows(spec), row_of_weights, rows)
         if spec.is_of_integers:
             acc = _scaled_numbers(spec, acc, operands, row_of_weights, of_columns, of_rows.get("scales"))
         if spec.row_scale2:

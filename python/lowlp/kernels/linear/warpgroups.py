@@ -53,6 +53,7 @@ from .parts import (
     decoder,
     finished,
     make_linear,
+    names_of_rows,
     numbers_of,
     power_in_f16,
     prescale_of_codes,
@@ -344,13 +345,10 @@ class Block:
         leave no register for them."""
         plan, spec, layouts = self.plan, self.plan.spec, self.plan.layouts
         rows = layouts.ended.reduce([1], keep_dims=True)
-        view = ll.view_global(self.operands.scales, shape=[spec.rows_of_weights, 1]) if plan.ends_with_scales else None
-        self.asked_of_rows, self.scales_of_rows = [], []
-        for part in range(plan.parts):
-            first = self.row_of_weights(part, row)
-            self.asked_of_rows.append(numbers_of(plan.ended_spec, self.operands, first, rows))
-            if view is not None:
-                self.scales_of_rows.append(ll.load_global(view, offsets=[first, 0], layout=rows))
+        names = names_of_rows(plan.ended_spec) + (["scales"] if plan.ends_with_scales else [])
+        self.asked_of_rows = [
+            numbers_of(spec, self.operands, names, self.row_of_weights(part, row), rows) for part in range(plan.parts)
+        ]
         names = names_of_columns(spec) if not spec.is_of_integers or is_one_sum(spec) else []
         self.asked_of_columns = []
         for tile in range(plan.schedule.column_tiles):
@@ -372,8 +370,8 @@ class Block:
         if not self.plan.on_rows:
             return unscaled
         first, count = part * len(unscaled), len(unscaled)
-        scales = [as_f32(scale, self.plan.spec.scale) for scale in self.scales_of_rows[first : first + count]]
-        return tuple(acc * scale for acc, scale in zip(unscaled, scales, strict=True))
+        asked, kind = self.asked_of_rows[first : first + count], self.plan.spec.scale
+        return tuple(acc * as_f32(of_rows["scales"], kind) for acc, of_rows in zip(unscaled, asked, strict=True))
 
     def unscaled(self, acc: ll.Tile) -> ll.Tile:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""

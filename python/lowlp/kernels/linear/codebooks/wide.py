@@ -294,7 +294,7 @@ class VectorBlock(Block):
         found = []
         for product, acc in enumerate(accumulators):
             factor = (self.made[product] if self.made else self.factors(product, 0))[1]
-            scale = self.scales_of_rows[part * spec.products + product]
+            scale = self.asked_of_rows[part * spec.products + product]["scales"]
             found.append(acc * (factor if inverse == 1.0 else factor * inverse) * as_f32(scale, spec.scale))
         return tuple(found)
 

@@ -175,8 +175,10 @@ class Model:
         sizes = (shape.heads, shape.kv_heads, shape.head)
         if ON_GPU and self.tokens == 1 and not self.paged:
             o = torch.empty(self.batch, shape.heads * shape.head, device=DEVICE, dtype=DTYPE)
+            # Of large heads fewer tokens at once, which shared memory has room for.
+            tokens = min(128, 128 * 128 // shape.head)
             kernels.attention_kernel[(self.batch, shape.kv_heads)](
-                qkv, k, v, self.cos, self.sin, self.first, o, self.cache, shape.head**-0.5, *sizes, 16, 128,
+                qkv, k, v, self.cos, self.sin, self.first, o, self.cache, shape.head**-0.5, *sizes, 16, tokens,
                 num_warps=8, launch_pdl=True,
             )  # fmt: skip
             return o

@@ -11,6 +11,7 @@ from test_linear_codebooks import vectors_of
 from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.choosing import reason_for, schedule_for
 from lowlp.kernels.linear.codebooks.choosing import kind_of_books
+from lowlp.kernels.linear.codebooks.schedules import _cycles, codebook_schedule
 from lowlp.kernels.linear.measured import Entry, MeasuredSchedules
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -71,3 +72,13 @@ def test_what_is_shipped_is_taken(m: int) -> None:
         spec = spec_of(entry.kind.split()[1], entry.n, entry.k)
         assert kind_of_books(spec) == entry.kind
         assert schedule_for(spec, m) == entry.schedule, entry
+
+
+@pytest.mark.parametrize("text", ["vec8:1x8:f16", "vec8:2x8:f16", "vec4:1x8:f16:256x256"])
+@pytest.mark.parametrize("m", [128, 2048, 16384])
+def test_many_rows_of_gate_and_up_take_warpgroups(text: str, m: int) -> None:
+    """A block without warpgroups makes both products, so it takes as long as for one of twice the rows of weights."""
+    gated = dataclasses.replace(spec_of(text, 57344, 8192), epilogue="silu_mul")
+    assert schedule_for(gated, m, among=()).warpgroups
+    one, schedule = dataclasses.replace(gated, epilogue=""), codebook_schedule(gated, m, H200, 1)
+    assert _cycles(gated, schedule, m, H200) == pytest.approx(_cycles(one, schedule, m, H200), rel=0.1)

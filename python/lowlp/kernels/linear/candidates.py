@@ -112,7 +112,8 @@ def plain_schedule(spec: LinearSpec, m: int) -> Schedule:
     """Of a kernel without stages: as few columns as hold m rows, at most those whose accumulators a thread has
     registers for, and as many warps as have units, of narrower units with more rows fewer."""
     units = -(-spec.columns_of_y // spec.rows_of_unit)
-    columns = next((columns for columns in (8, 16) if m <= columns), 32)
+    # Bytes of x come one by one, in registers of their own: of more columns a thread has too many.
+    columns = next((columns for columns in (8, 16) if m <= columns), 16 if spec.is_of_bytes else 32)
     sums = 2 if spec.vectors is None or not spec.vectors.has_book_scales else spec.vectors.books + 1
     columns = min(columns, max(8, 2 * _PLAIN_ACCUMULATORS // (sums * spec.rows_of_unit) // 8 * 8))
     most = min(units, 4 * spec.unit_k // UNIT_K)

@@ -40,6 +40,8 @@ _SHARED_BYTES: Final = 1 << 17
 """Books that take more stay in global memory."""
 _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
+_GATE_REGISTERS: Final = 32
+"""The same where it has parts of gate and up."""
 _STEPS: Final = (4, 2, 1)
 _MOST_STAGE_K: Final = 256
 """Weights of a row in a stage of several units: more take registers for codes and save little."""
@@ -152,11 +154,16 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     sums = (vectors.books if vectors.has_book_scales else 1) + (not is_one)
     units = schedule.row_tiles // (spec.rows_of_unit // 16)
     accumulators = schedule.row_tiles * schedule.columns // 2
-    held = sums * accumulators + 2 * units * schedule.steps * spec.placement.num_words
+    # A gate's result is held while the other product is made.
+    held = (sums + spec.products - 1) * accumulators + 2 * units * schedule.steps * spec.placement.num_words
     held += schedule.columns // 8 * max(4, vectors.vector) // 2
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
-        held = max(held + _PART_REGISTERS, (2 + spec.products) * accumulators)
+        if spec.products == 1:
+            held = max(held + _PART_REGISTERS, 3 * accumulators)
+        else:
+            # The assembler loads what all others have left at once.
+            held = max(held, (schedule.splits + spec.products) * accumulators) + _GATE_REGISTERS
     if vectors.lattices:
         # Vectors that are computed are so for several products at once; 14 warps have room for those of 16 columns.
         held += 8 if schedule.columns == 16 and schedule.splits == 1 else 16
@@ -190,13 +197,15 @@ def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -
     assert vectors is not None
     resident, part = _resident(spec, schedule, m, device), _largest_part(spec, schedule)
     waves = -(-_blocks(spec, schedule, m) // (device.multiprocessors * resident))
-    tiles = waves * resident * schedule.warps * schedule.row_tiles * part
+    # A block makes both products of gate and up, one after the other.
+    passes = waves * spec.products
+    tiles = passes * resident * schedule.warps * schedule.row_tiles * part
     enough = _MORE_WARPS if vectors.lattices or spec.book_columns else _ENOUGH_WARPS
     waiting = enough / (resident * schedule.warps * math.sqrt(schedule.row_tiles))
     # A lane reads the vectors of two rows, and what it multiplies of 8 rows of x once for all row tiles.
     shared = tiles * (_lookup_cycles(spec, device) + spec.k * schedule.columns / 64 / schedule.row_tiles)
     tensor = tiles * spec.k / 16 * schedule.columns / 8 * vectors.books * _PRODUCT_CYCLES
-    stages = waves * part * spec.k / (spec.unit_k * schedule.steps)
+    stages = passes * part * spec.k / (spec.unit_k * schedule.steps)
     busy = _SHARED * shared * math.pow(max(1.0, waiting), _WAITING) + _TENSOR * tensor
     copying = _STAGE_CYCLES + _COPY_CYCLES * schedule.columns / 8
     copying *= _COMPUTED_COPYING if vectors.lattices else 1
@@ -209,7 +218,7 @@ def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -
     if not spec.book_columns:
         return cycles
     # While a block waits for its next books, the others go on.
-    switches = waves * part * -(-spec.k // spec.book_columns)
+    switches = passes * part * -(-spec.k // spec.book_columns)
     return cycles + switches * (_fill_cycles(spec, device) * resident + _FILL_CYCLES / resident)
 
 

@@ -74,7 +74,7 @@ class SplitEnding:
         else:
             ll.semaphore_acquire(arrived, offsets=[part.tile], value=left)
             complete = []
-            at_once = max(1, min(left, _NUMBERS_AT_ONCE // held))
+            at_once = max(1, min(left, _NUMBERS_AT_ONCE // (held * len(accumulators))))
             for product in range(len(accumulators)):
                 load = partial(_load, parts, part.tile, product, flat)
                 total = load(0)

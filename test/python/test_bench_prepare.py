@@ -96,6 +96,13 @@ def test_batch_invariant_script(tmp_path: Path) -> None:
     assert output_of(imports, tmp_path) == ("[]\n", "")
 
 
+def test_what_was_measured_is_printed_without_the_compiler(tmp_path: Path) -> None:
+    """Where prepared kernels are timed there is none."""
+    printing = "from lowlp.benchmarks.results import Results; from lowlp.cli import bench; bench._print_summary(Results())"
+    found, errors = output_of(printing, tmp_path)
+    assert (found.splitlines()[-1:], errors) == (["[]"], "")
+
+
 # --- weights as data --------------------------------------------------------------------------------------------------
 
 

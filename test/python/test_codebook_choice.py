@@ -81,4 +81,4 @@ def test_many_rows_of_gate_and_up_take_warpgroups(text: str, m: int) -> None:
     gated = dataclasses.replace(spec_of(text, 57344, 8192), epilogue="silu_mul")
     assert schedule_for(gated, m, among=()).warpgroups
     one, schedule = dataclasses.replace(gated, epilogue=""), codebook_schedule(gated, m, H200, 1)
-    assert _cycles(gated, schedule, m, H200) == pytest.approx(_cycles(one, schedule, m, H200), rel=0.1)
+    assert _cycles(gated, schedule, m, H200) == pytest.approx(_cycles(one, schedule, m, H200), rel=0.25)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
-
-from lowlp.drawing.picture import Picture
+from typing import TYPE_CHECKING, Final
 
 from .cases import ABLATED, BOOK_KINDS, VERSIONS, Shape, version_name
-from .charts import COLORS, Series, bars
 from .report import markdown
 from .requirements import LARGEST
 from .results import Results
+
+if TYPE_CHECKING:
+    from lowlp.drawing.picture import Picture
 
 PAPERS_MEAN: Final = 1 - 0.4613
 """The paper's best versions take so much of the time of GC, on average of its products and attention, on an RTX 4090
@@ -33,6 +33,8 @@ def ablation_table(results: Results) -> str:
 
 def ablation_picture(results: Results) -> Picture | None:
     """Bars of the same parts at the largest shape, a group for each product; None where none was measured."""
+    from .charts import COLORS, Series, bars  # drawings need layouts, which are compiled
+
     found = [case for case in _measured(results) if _us(results, case[0], VERSIONS[0], *case[1:])]
     cases = [case for case in found if case[1] == LARGEST]
     if not cases:

@@ -20,13 +20,14 @@ from lowlp.benchmarks.attention.results import (
 )
 from lowlp.benchmarks.attention.session import PEERS, Item, items_of, items_of_versions, run
 from lowlp.benchmarks.attention.versions import versions_table
+from lowlp.benchmarks.floor import TARGET_GPU
 from lowlp.benchmarks.pages.writing import write_report
 from lowlp.benchmarks.results import Results, Run
 from lowlp.cli import main
 from lowlp.cli.bench_attention import text_of
 from lowlp.errors import LowlpValueError
 
-RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.0, read_bytes_per_s=4.49e12)
+RUN = Run("2026-01-01T00:00:00+00:00", TARGET_GPU, "1.0", {"lowlp": "0"}, empty_us=3.0, read_bytes_per_s=4.49e12)
 LONG = Case(8, 8, 32768)
 
 
@@ -59,6 +60,9 @@ def test_floors_and_targets() -> None:
     assert LONG.bytes_of("f16") == 8 * 32768 * 8 * 128 * 2 * 2
     assert LONG.bytes_of("int4") == 8 * 32768 * 8 * (64 + 2) * 2
     assert LONG.floor_us("f16") == pytest.approx(239, abs=1) and LONG.floor_us("cq-2") == pytest.approx(30, abs=1)
+    assert LONG.floor_us("f16", 3.1e12) == pytest.approx(239 * 4.49 / 3.1, abs=1)
+    assert must_us("f16", LONG, "another", 3.1e12) == pytest.approx(8 + 1.1 * LONG.floor_us("f16", 3.1e12))
+    assert must_us("cq-4", LONG, "another") is None and may_us("cq-4", LONG, "another") is None
     assert must_us("int4", LONG) == pytest.approx(76, abs=1)
     assert (must_us("cq-4", LONG), may_us("cq-4", LONG)) == (140, 85)
     assert [must_us("cq-2", case) for case in CASES] == [65, 16, 125, 23, 23]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from lowlp.benchmarks.cases import (
     Shape,
     version_name,
 )
-from lowlp.benchmarks.floor import weight_bytes
+from lowlp.benchmarks.floor import TARGET_GPU, weight_bytes
 from lowlp.benchmarks.pages.measured import Measured
 from lowlp.benchmarks.pages.writing import pages
 from lowlp.benchmarks.peers import NAMES, supports
@@ -40,7 +41,7 @@ from lowlp.drawing.svg import to_svg
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.codebooks import versions as codebook_versions
 
-RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.5, read_bytes_per_s=4.49e12)
+RUN = Run("2026-01-01T00:00:00+00:00", TARGET_GPU, "1.0", {"lowlp": "0"}, empty_us=3.5, read_bytes_per_s=4.49e12)
 SHAPE = Shape(320, 512)
 ENTRY_TYPES = {"f16": np.float16, "int8": np.int8, "f8e4m3": ml_dtypes.float8_e4m3fn}
 
@@ -148,6 +149,15 @@ def test_cells_and_their_table() -> None:
         "| AQLM 2x8 | 57344x8192 | 71.2 (88, 42; AQLM 180) | **90 missed** (88, 72) | not measured (100, 80) |" in table
     )
     assert "| 1380 (1386) |" in table and book_table(Results([RUN], rows[5:6])) == ""
+
+
+def test_microseconds_are_asked_of_an_h200_alone() -> None:
+    rows = [row("lowlp", "aqlm-2x8", LARGEST, m, 1380.0) for m in (1, 1024)] + [
+        row("lowlp", "int4", LARGEST, 1024, 9.0)
+    ]
+    found = {cell.m: cell for cell in book_cells(Results([dataclasses.replace(RUN, gpu="another")], rows))}
+    assert (found[1].must_us, found[1].may_us, found[1].status) == (None, None, "")
+    assert found[1024].status == MISSED
 
 
 def test_skewed_codes(tmp_path: Path) -> None:

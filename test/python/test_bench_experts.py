@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 
 from lowlp.benchmarks.experts import results, session
 from lowlp.benchmarks.experts.cases import MODELS, Case, cases_of
+from lowlp.benchmarks.floor import TARGET_GPU
 from lowlp.benchmarks.results import Run
 from lowlp.cli import main
 from lowlp.kernels.linear.experts_choosing import schedule_for_experts
 
 GPT = "gpt-oss-120b"
-RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.0, read_bytes_per_s=4.49e12)
+RUN = Run("2026-01-01T00:00:00+00:00", TARGET_GPU, "1.0", {"lowlp": "0"}, empty_us=3.0, read_bytes_per_s=4.49e12)
 
 
 def test_cases() -> None:
@@ -46,6 +48,8 @@ def test_what_is_measured_and_asked(tmp_path: Path) -> None:
     found = session.run(items, RUN, tmp_path / "r.json", measure, lambda *_: None)
     one, many = cases[0], cases[1]
     assert results.must_us(found, one) == pytest.approx(3 + 1.15 * one.floor_us())
+    slower = results.ExpertsResults(dataclasses.replace(RUN, read_bytes_per_s=3.1e12), found.rows)
+    assert results.must_us(slower, one) == pytest.approx(3 + 1.15 * one.floor_us(3.1e12))
     assert results.must_us(found, many) == pytest.approx(27 / 0.97)
     table = results.table(found)
     assert "gpt-oss-120b gate_up mxfp4 | uniform | 1 | **30.0 missed**" in table and "99.0" in table

@@ -20,7 +20,6 @@ from without_extensions import output_of
 import lowlp
 from lowlp.benchmarks import timing
 from lowlp.benchmarks.cases import ACTIVATION, KINDS, SHAPES, Shape, parse_rows
-from lowlp.benchmarks.models.model_results import is_of_models
 from lowlp.benchmarks.pages.measured import Measured
 from lowlp.benchmarks.pages.writing import pages, write_report
 from lowlp.benchmarks.peers import NAMES, parse_peers, peer
@@ -46,7 +45,6 @@ from lowlp_runtime.timing import Timing
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = Shape(256, 256)
 # Named by their day; those of models are no results of `lowlp bench`.
-RESULTS = [path for path in sorted((ROOT / "benchmarks" / "results").glob("20*.json")) if not is_of_models(path)]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +96,9 @@ def test_batch_invariant_script(tmp_path: Path) -> None:
 
 def test_what_was_measured_is_printed_without_the_compiler(tmp_path: Path) -> None:
     """Where prepared kernels are timed there is none."""
-    printing = "from lowlp.benchmarks.results import Results; from lowlp.cli import bench; bench._print_summary(Results())"
+    printing = (
+        "from lowlp.benchmarks.results import Results; from lowlp.cli import bench; bench._print_summary(Results())"
+    )
     found, errors = output_of(printing, tmp_path)
     assert (found.splitlines()[-1:], errors) == (["[]"], "")
 
@@ -453,14 +453,14 @@ def test_the_command_needs_a_gpu_and_says_so(
     assert "--peers-only: needs --peers" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not RESULTS, reason="no results have been measured yet")
-def test_the_page_and_plots_are_those_of_the_newest_results(tmp_path: Path) -> None:
-    newest, page = RESULTS[-1], ROOT / "docs" / "performance.md"
+@pytest.mark.parametrize(("name", "folder"), [("2026-11-22-h200.json", "docs"), ("2026-11-27-h100.json", "docs/h100")])
+def test_pages_and_plots_are_those_of_their_results(name: str, folder: str, tmp_path: Path) -> None:
+    newest, page = ROOT / "benchmarks" / "results" / name, ROOT / folder / "performance.md"
     copy = tmp_path / "benchmarks" / "results" / newest.name
     copy.parent.mkdir(parents=True)
     for path in newest.parent.glob(f"{newest.stem}*"):
         copy.with_name(path.name).write_bytes(path.read_bytes())
-    written = write_report(Results.load(newest), copy, tmp_path / "docs" / "performance.md")
+    written = write_report(Results.load(newest), copy, tmp_path / folder / "performance.md")
     for path in written:
         assert path.read_text("utf-8") == (ROOT / path.relative_to(tmp_path)).read_text("utf-8"), path.name
     assert page.is_file() and len(page.read_text("utf-8").splitlines()) <= 400

@@ -8,6 +8,8 @@ from typing import Final
 from .book_form import book_form
 from .cases import Shape, WeightKind
 
+TARGET_GPU: Final = "NVIDIA H200"
+"""The GPU that targets in microseconds are for, as its driver names it."""
 READ_BYTES_PER_S: Final = 4.49e12
 """Read bandwidth of an H200: the sum over 2 GiB, measured."""
 FLOP_PER_S: Final = 720e12

@@ -94,7 +94,7 @@ def _calibrate(prepared: PreparedKernels | None, settings: Settings, device: Any
             time_call(lambda: launch(empty, (0,), stream=stream), stream, Effort(least=50)).median_us
         )
     if settings.measure_read:
-        facts.read_bytes_per_s = rounded(_read_bytes_per_s(device, stream))
+        facts.read_bytes_per_s = rounded(read_bytes_per_s(device, stream))
     if settings.host_cost:
         found = costs_of_calls(Shape(4096, 4096), "int4", device)
         if isinstance(found, str):
@@ -117,7 +117,8 @@ def _warm_up(device: Any) -> None:
         torch.cuda.synchronize()
 
 
-def _read_bytes_per_s(device: Any, stream: int) -> float:
+def read_bytes_per_s(device: Any, stream: int) -> float:
+    """Of a sum over 2 GiB."""
     import torch
 
     data = torch.randn(_READ_BYTES // 4, device=device)

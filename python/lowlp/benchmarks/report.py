@@ -29,7 +29,8 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def acceptance_tables(results: Results) -> list[str]:
     """All requirements, in a table for batches up to 128 rows and one for larger ones.
 
-    A row is for a pair of weights and rival, a column for an M.
+    A row is for a pair of weights and rival, a column for an M; for one of which nothing was
+    measured only where that is so of all.
     """
     return [
         table
@@ -43,6 +44,8 @@ def _acceptance_table(results: Results, columns: Sequence[int]) -> str:
     for cell in cells(results):
         if cell.m in columns:
             by_row.setdefault((cell.requirement.kind, cell.requirement.text), {})[cell.m] = cell
+    measured = [m for m in columns if any(m in found and found[m].value is not None for found in by_row.values())]
+    columns = measured or columns
     rows = [
         [KINDS[kind].label, text, *(_cell(found[m]) if m in found else _NOTHING for m in columns)]
         for (kind, text), found in by_row.items()

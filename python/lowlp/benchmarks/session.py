@@ -125,6 +125,16 @@ def run_of_this_machine() -> Run:
     return Run(now, lowlp_runtime.device_name(), _driver(), versions, None, READ_BYTES_PER_S)
 
 
+def with_measured_read(run: Run) -> Run:
+    """The run with floors by the read bandwidth that this process measures."""
+    import torch
+
+    from .measuring import read_bytes_per_s
+
+    found = read_bytes_per_s(torch.device("cuda"), torch.cuda.current_stream().cuda_stream)
+    return replace(run, read_bytes_per_s=found, measured_read=found)
+
+
 def measured(
     worker: Worker,
     units: Sequence[Unit],

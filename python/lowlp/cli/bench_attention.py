@@ -21,7 +21,6 @@ _OF_LINEAR = (
     "shapes",
     "m",
     "peers_only",
-    "measure_read",
     "kernels",
     "prepare",
     "limit",
@@ -61,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
         raise DeviceError(f"lowlp bench needs a GPU: {missing}")
     bench = Bench(QUICK if options.quick else Effort())
     of_run = replace(of_linear.run_of_this_machine(), empty_us=bench.empty_us())
+    if options.measure_read:
+        of_run = of_linear.with_measured_read(of_run)
     out = Path(options.out or f"{_RESULTS}/attention.json")
     if options.ablation:
         items = list(session.items_of_versions(kinds, cases.ABLATION_CASES))

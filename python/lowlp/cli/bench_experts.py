@@ -14,7 +14,7 @@ _RESULTS = "benchmarks/results"
 _MOST_AHEAD_S = 300.0
 """For a peer to compile its kernels."""
 _OTHERS = (
-    *("activations", "attention", "codebooks", "ablation", "shapes", "peers_only", "measure_read"),
+    *("activations", "attention", "codebooks", "ablation", "shapes", "peers_only"),
     *("kernels", "prepare", "limit"),
 )
 
@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
     compile_ahead(found, options.jobs)
     effort = QUICK if options.quick else Effort()
     of_run = replace(of_all.run_of_this_machine(), empty_us=AttentionBench(effort).empty_us())
+    if options.measure_read:
+        of_run = of_all.with_measured_read(of_run)
     if "humming" in peers:
         with progress_bar("bench") as show:
             of_run.notes.extend(in_process("humming", compile_humming, (found,), _MOST_AHEAD_S, show))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lowlp.benchmarks.floor import READ_BYTES_PER_S
+from lowlp.benchmarks.floor import READ_BYTES_PER_S, TARGET_GPU
 from lowlp.kernels.attention.spec import CACHE_TYPES
 from lowlp_runtime.errors import LowlpValueError
 
@@ -43,9 +43,9 @@ class Case:
         row = HEAD_DIM * cache.bits // 8 + (_SCALE_BYTES if cache.is_coded else 0)
         return 2 * self.batch * self.tokens * self.kv_heads * row
 
-    def floor_us(self, kind: str) -> float:
+    def floor_us(self, kind: str, read_bytes_per_s: float = READ_BYTES_PER_S) -> float:
         """What reading these takes."""
-        return self.bytes_of(kind) / READ_BYTES_PER_S * 1e6
+        return self.bytes_of(kind) / read_bytes_per_s * 1e6
 
 
 CASES: Final = (Case(32, 8, 4096), Case(32, 1, 4096), Case(8, 8, _LONG), Case(8, 8, 4096), Case(8, 1, _LONG))
@@ -62,18 +62,19 @@ _MUST: Final = {"cq-4": (75, 17, 140, 25, 25), "cq-2": (65, 16, 125, 23, 23)}
 _MAY: Final = {"cq-4": (45, 13, 85, 19, 19), "cq-2": (32, 11, 58, 15, 15)}
 
 
-def must_us(kind: str, case: Case) -> float | None:
-    """The longest time that is allowed; None where nothing is asked."""
-    if kind in _MUST and case in CASES:
+def must_us(kind: str, case: Case, gpu: str = TARGET_GPU, read_bytes_per_s: float = READ_BYTES_PER_S) -> float | None:
+    """The longest time that is allowed; None where nothing is asked, of codebooks on other GPUs than an H200."""
+    if kind in _MUST and case in CASES and gpu == TARGET_GPU:
         return float(_MUST[kind][CASES.index(case)])
     if kind in ("f16", "f8e4m3", "int4") and case == Case(8, 8, _LONG):
-        return _OVER_FLOOR * case.floor_us(kind) + _FIXED_US
+        return _OVER_FLOOR * case.floor_us(kind, read_bytes_per_s) + _FIXED_US
     return None
 
 
-def may_us(kind: str, case: Case) -> float | None:
-    """What would be best."""
-    return float(_MAY[kind][CASES.index(case)]) if kind in _MAY and case in CASES else None
+def may_us(kind: str, case: Case, gpu: str = TARGET_GPU) -> float | None:
+    """What would be best, on an H200."""
+    is_said = kind in _MAY and case in CASES and gpu == TARGET_GPU
+    return float(_MAY[kind][CASES.index(case)]) if is_said else None
 
 
 def parse_kinds(text: str, among: tuple[str, ...] = KINDS) -> tuple[str, ...]:

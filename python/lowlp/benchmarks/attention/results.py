@@ -98,7 +98,7 @@ def decode_table(results: AttentionResults) -> str:
     for case in _cases(results):
         theirs = [results.find(who, "f16", case) for who in ("torch", "flashinfer")]
         cells = ["" if row is None else _us(row) for row in theirs]
-        cells += [_cell(results.find(OURS, kind, case), kind, case) for kind in KINDS]
+        cells += [_cell(results.find(OURS, kind, case), kind, case, results.run) for kind in KINDS]
         rows.append([str(case), *cells])
     return markdown(["what:", "torch f16", "FlashInfer f16", *KINDS], rows) if rows else ""
 
@@ -111,7 +111,7 @@ def limits_table(results: AttentionResults) -> str:
             row, keys = results.find(OURS, kind, case), results.find(OURS, kind, case, KEYS_ONLY)
             if row is None or row.us is None:
                 continue
-            floor = case.floor_us(kind)
+            floor = case.floor_us(kind, results.run.read_bytes_per_s)
             left = "" if keys is None else _us(keys)
             rows.append([str(case), kind, _number(row.us), _number(floor), f"{floor / row.us:.0%}", left])
     return markdown(["what:", "cache:", "us", "bytes", "of the time", KEYS_ONLY], rows) if rows else ""
@@ -137,12 +137,12 @@ def _cases(results: AttentionResults) -> Sequence[Case]:
     return [*(case for case in CASES if case in found), *(case for case in found if case not in CASES)]
 
 
-def _cell(row: AttentionRow | None, kind: str, case: Case) -> str:
+def _cell(row: AttentionRow | None, kind: str, case: Case, run: Run) -> str:
     """'71.2 (75, 45)', bold where it is missed."""
     if row is None:
         return ""
-    must = must_us(kind, case)
-    asked = ", ".join(_number(us) for us in (must, may_us(kind, case)) if us is not None)
+    must = must_us(kind, case, run.gpu, run.read_bytes_per_s)
+    asked = ", ".join(_number(us) for us in (must, may_us(kind, case, run.gpu)) if us is not None)
     text = f"**{_us(row)} missed**" if status_of(row, must) == MISSED else _us(row)
     return f"{text} ({asked})" if asked else text
 

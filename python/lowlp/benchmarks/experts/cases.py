@@ -93,14 +93,14 @@ class Case:
         counts[[0, fullest]] = counts[[fullest, 0]]
         return counts
 
-    def floor_us(self) -> float:
+    def floor_us(self, read_bytes_per_s: float = READ_BYTES_PER_S) -> float:
         """Microseconds to read the weights of the experts that have rows."""
         n, k = self.of.shape(self.product)
         hit = int((self.rows_of_experts() > 0).sum())
         scale_bytes = 1 if self.kind == "mxfp4" else 2
         group = self.codec.group
         assert isinstance(group, int)
-        return hit * n * (k * self.codec.bits // 8 + k // group * scale_bytes) / READ_BYTES_PER_S * 1e6
+        return hit * n * (k * self.codec.bits // 8 + k // group * scale_bytes) / read_bytes_per_s * 1e6
 
     def __str__(self) -> str:
         return f"{self.model} {self.product} {self.kind}, {self.tokens} tokens, {self.routing}"

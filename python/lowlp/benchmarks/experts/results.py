@@ -91,7 +91,7 @@ def must_us(results: ExpertsResults, case: Case) -> float | None:
     """What a case may take; None where nothing is asked, or what it depends on was not measured."""
     limits = []
     if case.tokens <= MOST_DECODED and results.run.empty_us is not None:
-        limits.append(results.run.empty_us + OVER_FLOOR * case.floor_us())
+        limits.append(results.run.empty_us + OVER_FLOOR * case.floor_us(results.run.read_bytes_per_s))
     for who in (TORCH, HUMMING):
         theirs = results.us(who, case)
         if theirs is not None:
@@ -107,7 +107,7 @@ def table(results: ExpertsResults) -> str:
             continue
         case, must = row.case, must_us(results, row.case)
         is_missed = row.us is not None and must is not None and row.us > must
-        floor = case.floor_us()
+        floor = case.floor_us(results.run.read_bytes_per_s)
         times = floor and row.us and f"{row.us / floor:.2f}"
         others = [_us(results.us(who, case)) for who in (TORCH, HUMMING, LOOP)]
         ours = f"**{_us(row.us)} missed**" if is_missed else _us(row.us)

@@ -66,7 +66,8 @@ def pages(measured: Measured, page: Path) -> dict[Path, str]:
 
 def _parts(measured: Measured, page: Path, details: dict[Path, str]) -> Iterator[str]:
     links = Linker(page.parent)
-    yield "# Performance"
+    gpus = list(dict.fromkeys(run.gpu for run in measured.results.runs))
+    yield "# Performance" + (f" on one {gpus[0]}" if len(gpus) == 1 else "")
     yield f"Written by `lowlp bench --report` from {links.link('the results', measured.data)}; do not edit."
     yield "## How it was measured"
     yield _METHOD

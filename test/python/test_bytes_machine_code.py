@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_machine_code import needs_nvdisasm
 from test_planes_machine_code import loop_with
 
 import lowlp
 from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp.ops.linear_kernels import compile_for_gpu
 
 WARPS = Schedule(stages=3, columns=16, warps=2, row_tiles=2, slices=8, steps=2, producer=True)
 WARPGROUPS = Schedule(stages=3, columns=128, row_tiles=1, steps=4, producer=True, warpgroups=2, products_in_flight=4)
@@ -54,6 +58,18 @@ def test_older_architectures_multiply_integers(arch: str) -> None:
     assert "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32" in kernel.ptx
     # `ptxas`, where there is one, has assembled it.
     assert kernel.resources is None or (kernel.resources.arch == arch and kernel.spilled_bytes == 0)
+
+
+@pytest.mark.parametrize("weight", ["uint2", "uint8"])
+def test_threads_hold_rows_of_x_that_are_not_aligned(weight: str) -> None:
+    """Bytes come one by one where K is no multiple of 16: of 32 columns `ptxas` spilled 300 bytes and more."""
+    weights = np.random.default_rng(0).normal(size=(520, 1000)).astype(np.float32)
+    qw = lowlp.quantize(weights, weight, group_size=None, zero_point=True)
+    spec = spec_for(qw, "int8", "f16", x_scale="token")
+    schedule = schedule_for(spec, 64)
+    assert not schedule.stages
+    kernel = compile_for_gpu(spec, schedule, "sm_90a")
+    assert kernel.resources is None or kernel.spilled_bytes == 0
 
 
 def test_only_newer_ones_multiply_floats_of_8_bits() -> None:

@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
-from .estimates import cycles_of_warp, cycles_of_wide_stage
+from .estimates import cycles_of_warp
 from .fitting import scale_bytes
 from .schedule import Schedule
 from .spec import LinearSpec
+from .wide_estimates import cycles_of_wide_stage
 
 ROUTINGS: Final = ("uniform", "zipf")
 """How rows choose: each expert is as likely, or the r-th by 1 / r."""

@@ -1,0 +1,316 @@
+"""What a kernel for `linear` by warpgroups takes on a GPU, in us, by coefficients that fit what an H200 and an H100
+took: for up to 64 rows of x, and for more."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from lowlp.kernels.stream_k import waves_of
+from lowlp.schedules.device import Device
+
+from .decode_estimates import beside_plan, decode_by_warpgroups, lookup_instructions
+from .fitting import stage_bytes, weight_bytes
+from .integer_sums import is_one_sum
+from .schedule import Schedule
+from .spec import LinearSpec
+from .tiles import blocks_for, tiles_of
+from .warpgroup_layouts import tiles_of_warp
+from .warpgroups import BAND
+
+# Instructions more for two weights of lookup tables, by bits: for few and for many rows.
+_FEW_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 2.4, 6: 2.4, 7: 3.0, 8: 2.2}
+_MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.0, 8: 10.0}
+
+# What the blocks of a cluster take to exchange their accumulators, for few rows of x; and what they take longer than
+# the form of clusters has it for many.
+_EXCHANGE_US: Final = {2: 2.0, 4: 1.1, 8: 1.4}
+_LONGER_EXCHANGE_US: Final = {2: 0.5, 4: 1.2, 8: 1.6}
+
+
+class _Wide(NamedTuple):
+    """What kernels by warpgroups for up to 64 rows of x take.
+
+    column, product     cycles of 64 x 16 weights for each column of x, and whatever their number
+    decode              for each instruction for two weights
+    scaled, no_producer more where weights are scaled, and where warps that multiply copy
+    own_stage, stage    cycles for each stage, of a tile of one block's own and else
+    overlap             of the shorter of memory and computation, what the longer does not hide
+    begin_us            more than other kernels take to begin
+    sharing_us, part_us to share tiles, and for each further block of a tile of 8192 accumulators
+    exchange_us         what the blocks of a cluster take to exchange accumulators
+    fill_us             until the first stages are there, for each KB of one, of all blocks of an SM
+    pair_us             less, for each further block of an SM
+    """
+
+    column: float
+    product: float
+    decode: float
+    scaled: float
+    no_producer: float
+    own_stage: float
+    stage: float
+    overlap: float
+    begin_us: float
+    sharing_us: float
+    part_us: float
+    exchange_us: Mapping[int, float]
+    fill_us: float
+    pair_us: float
+
+
+# Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to others.
+_WIDE_HALVES: Final = _Wide(
+    0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44
+)
+_WIDE_BYTES: Final = _Wide(0.36, 5.7, 8.8, 4.0, 4.0, 170, 205, 0.06, -0.5, 3.8, 0.28, _EXCHANGE_US, 0.0, 0.0)
+
+
+def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups for few rows of x: the tensor cores of an SM make products one after the other, and
+    wait while weights are decoded, and between stages. Where tiles are shared, each part of one is stored and read."""
+    form = _WIDE_BYTES if spec.is_of_bytes else _WIDE_HALVES
+    tiles_of_columns = -(-m // schedule.columns)
+    tiles = -(-spec.n // schedule.rows) * tiles_of_columns
+    memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
+
+    decode = decode_by_warpgroups(spec) + lookup_instructions(spec, _FEW_LOOK_UP)
+    if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
+        # A word that warps share is rotated, for four registers of one tile.
+        decode += 0.25
+    extra = (form.scaled if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else form.no_producer)
+    decode += beside_plan(spec, schedule, many=False)
+    cycles = (form.column * schedule.columns + form.product) * spec.x_bytes / 2 + form.decode * decode + extra
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
+    stages = tiles * -(-spec.k // schedule.stage_k)
+    stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
+    products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
+    # A loop over the stages of one tile is shorter than one that also ends tiles.
+    between = form.own_stage if schedule.has_tile_each else form.stage
+    compute = (products * cycles + between * stages_of_sm) / device.cycles_per_us
+    ending = 0.0
+    if schedule.cluster > 1:
+        ending = form.exchange_us[schedule.cluster]
+    elif stages % blocks or tiles % blocks:
+        parts = max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
+        ending = form.sharing_us + form.part_us * parts
+    beginning = form.begin_us + form.fill_us * stage_bytes(spec, schedule) / 1000 * schedule.blocks_per_sm
+    beginning -= form.pair_us * (schedule.blocks_per_sm - 1)
+    return device.launch_us + beginning + max(memory, compute) + form.overlap * min(memory, compute) + ending
+
+
+class _Form(NamedTuple):
+    """What kernels by warpgroups for many rows of x take, by how blocks take tiles.
+
+    product, stage, decode  cycles for each cycle of the tensor cores, for each stage, and for each instruction beside
+                            products
+    tile, number            cycles to begin and to end a tile, and for each of its accumulators
+    begin_us                less than what other kernels take to begin
+    scaled                  cycles for each that scaling accumulators takes
+    line                    for each 64 bytes of a stage, which come from the L2 cache
+    third                   of cycles beside products, what a third warpgroup leaves of them
+    pair                    of those of the tensor cores, where tiles lie side by side
+    """
+
+    product: float
+    stage: float
+    decode: float
+    tile: float
+    number: float
+    begin_us: float
+    scaled: float = 1.0
+    line: float = 0.0
+    third: float = 1.0
+    pair: float = 1.0
+
+
+class _Sharing(NamedTuple):
+    """What it takes to share tiles, in us: by shares of equal length, by aligned ones, and for each accumulator."""
+
+    equal: float
+    aligned: float
+    number: float
+
+
+class _Ring(NamedTuple):
+    """How places of stages are filled again.
+
+    refill           cycles until a copy into a place that has been read arrives
+    bytes_per_cycle  that come to a multiprocessor
+    sharpness        of the sum of powers that copies and products, which overlap, come to; infinite: the longer counts
+    """
+
+    refill: float
+    bytes_per_cycle: float
+    sharpness: float = math.inf
+
+    def copies(self, stage: int, stages: int) -> float:
+        """Cycles until a place of so many bytes is filled, while the others are read."""
+        copied = stage / self.bytes_per_cycle
+        return max(copied, (self.refill + copied) / (stages - 1))
+
+    def overlapped(self, busy: float, copies: float) -> float:
+        """Cycles of a stage that keeps an SM busy for so many, and whose place is filled in so many."""
+        longer, shorter = max(busy, copies), min(busy, copies)
+        if math.isinf(self.sharpness):
+            return longer
+        return float(longer * (1 + (shorter / longer) ** self.sharpness) ** (1 / self.sharpness))
+
+
+_RING: Final = _Ring(1330, 80)
+
+
+class _Many(NamedTuple):
+    """Kernels by warpgroups for many rows of x: tiles that are each one block's, or one cluster's, or shared."""
+
+    own: _Form
+    cluster: _Form
+    shared: _Form
+    sharing: _Sharing
+    ring: _Ring = _RING
+
+
+# Fitted to 2500 kernels of 128 problems with 65 to 8192 rows on an H100, 6 % apart (docs/adr/0100).
+_MANY_HALVES: Final = _Many(
+    _Form(0.794, 110, 0.304, 3230, 0.0732, 1.16, 1.09, 0.118, 0.959, 1.054),
+    _Form(0.830, 110, 0.304, 3230, 0.0732, 1.18, 1.09, 0.118, 0.959, 1.054),
+    _Form(0.827, 110, 0.304, 1195, 0.0732, -0.11, 1.09, 0.118, 0.959, 1.054),
+    _Sharing(3.0, 2.0, 3.0e-5),
+    _Ring(381, 47.7, 6),
+)
+
+# Of bytes, fitted to 3882 kernels of 147 problems with 129 to 5494 rows on an H100; those within a fifth of the best of
+# their problem 4 to 7 % apart (docs/adr/0099). Of floats, whose sums begin anew; of integers that are one sum for a
+# row; and of integers with scales of groups.
+_MANY_FLOATS: Final = _Many(
+    _Form(0.882, 198, 0.53, 2120, 0.094, 2.66, 0.0, 0.044, 0.879, 1.26),
+    _Form(1.01, 198, 0.53, 2120, 0.094, 0.53, 0.0, 0.044, 0.879, 1.26),
+    _Form(0.901, 198, 0.53, 377, 0.094, 1.62, 0.0, 0.044, 0.879, 1.26),
+    _Sharing(5.2, 3.4, 2.6e-5),
+)
+_MANY_INTEGERS: Final = _Many(
+    _Form(0.771, 65, 0.0, 3030, 0.057, 1.63, 0.0, 0.585, 0.0, 1.09),
+    _Form(0.853, 65, 0.0, 3030, 0.057, -1.03, 0.0, 0.585, 0.0, 1.09),
+    _Form(0.819, 65, 0.0, 623, 0.057, -0.68, 0.0, 0.585, 0.0, 1.09),
+    _Sharing(6.0, 3.9, 2.1e-5),
+)
+_MANY_GROUPS_OF_INTEGERS: Final = _Many(
+    _Form(0.685, 165, 0.353, 2400, 0.121, 1.80, 2.32, 0.031, 0.951, 1.25),
+    _Form(0.749, 165, 0.353, 2400, 0.121, 0.79, 2.32, 0.031, 0.951, 1.25),
+    _Form(0.635, 165, 0.353, 1100, 0.121, 0.09, 2.32, 0.031, 0.951, 1.25),
+    _Sharing(3.3, 2.2, 5.4e-6),
+)
+
+# Of the time, where two blocks copy x for each other: the mean of 31 and of 16 pairs of kernels on an H200
+# (docs/adr/0070).
+_OWN_MULTICAST: Final = 1.006
+_SHARED_MULTICAST: Final = 0.983
+
+# Instructions for two weights beside those that decode, by where scales go: of rows fitted to 35 kernels of 10 problems
+# on an H200, 5 % apart (docs/adr/0072).
+_BESIDE_DECODE: Final = {"weights": 7.4, "accumulators": 6.4, "rows": 4.0}
+
+# Of two blocks for a tile, of one warpgroup each, over what clusters take else: 12 kernels on an H200 (docs/adr/0072).
+_PAIR_OF_ONE: Final = 1.09
+
+# Shares of equal length begin anywhere along K: how much longer their stages take, what the L2 cache holds of what they
+# read, and the part of the time of what it does not.
+_SCATTERED_STAGE: Final = 0.07
+_HELD_BYTES: Final = 32e6
+_SCATTERED: Final = 0.45
+
+
+def _scattered_bytes(spec: LinearSpec, schedule: Schedule, m: int, shared: int) -> float:
+    """What comes from memory again where blocks share tiles and each begins elsewhere along K, so that x and the
+    weights of these tiles are in use everywhere at a time: of both, what the L2 cache does not hold."""
+    columns = min(m, BAND)
+    tiles_of_columns = -(-columns // schedule.columns_of_block)
+    x = float(spec.x_bytes) * columns * spec.k
+    weights = weight_bytes(spec) * min(1.0, shared / tiles_of_columns * schedule.rows / spec.n)
+    of_x = max(0.0, 1 - _HELD_BYTES / x) * shared * spec.x_bytes * schedule.columns_of_block * spec.k
+    return of_x + max(0.0, 1 - _HELD_BYTES / (x + weights)) * (tiles_of_columns - 1) * weights
+
+
+class WideStage(NamedTuple):
+    """Cycles of a stage by warpgroups, for many rows of x.
+
+    products  of the tensor cores
+    scaled    to scale their accumulators
+    beside    instructions for a scheduler beside products: those that decode
+    copies    until the stage's place in shared memory is filled again
+    """
+
+    products: float
+    scaled: float
+    beside: float
+    copies: float
+
+
+def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
+    """What a stage by warpgroups is made of."""
+    rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
+    decode = decode_by_warpgroups(spec) + lookup_instructions(spec, _MANY_LOOK_UP)
+    decode += _BESIDE_DECODE[schedule.scales_on] * spec.x_bytes / 2
+    beside = rows * stage_k / 200 * (decode + beside_plan(spec, schedule, many=True))
+    scaled = 0.0
+    if schedule.scales_on == "accumulators" and not is_one_sum(spec):
+        scaled = rows * columns / 125 * -(-stage_k // spec.group_size)
+    copies = _RING.copies(stage_bytes(spec, schedule), schedule.stages)
+    return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside, copies)
+
+
+def _many(spec: LinearSpec) -> _Many:
+    if not spec.is_of_bytes:
+        return _MANY_HALVES
+    if not spec.is_of_integers:
+        return _MANY_FLOATS
+    return _MANY_INTEGERS if is_one_sum(spec) else _MANY_GROUPS_OF_INTEGERS
+
+
+def _us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups for many rows of x: stage by stage, products, and the part of the decoding that they do
+    not hide; the beginning and end of each tile; then what shared tiles cost."""
+    rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
+    many, shared = _many(spec), 0
+    scattered, longer = 0.0, 0.0
+    if schedule.has_tile_each:
+        form = many.cluster if schedule.cluster > 1 else many.own
+        waves = math.ceil(blocks / device.multiprocessors)
+        stages = waves * -(-stages_of_tile // schedule.cluster)
+    else:
+        form = many.shared
+        shared, share_stages, whole = waves_of(tiles, blocks, stages_of_tile, schedule.aligned_shares)
+        waves = whole + bool(shared)
+        stages = share_stages + whole * stages_of_tile
+        if shared and not schedule.aligned_shares:
+            scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
+            longer = _SCATTERED_STAGE * share_stages
+
+    cost = cycles_of_wide_stage(spec, schedule)
+    beside = form.scaled * cost.scaled + form.stage + form.decode * cost.beside
+    beside *= form.third if schedule.warpgroups > 2 else 1.0
+    products = form.product * cost.products * (form.pair if schedule.column_tiles > 1 else 1.0)
+    busy = products + beside + form.line * stage_bytes(spec, schedule) / 64
+    cycles = many.ring.overlapped(busy, many.ring.copies(stage_bytes(spec, schedule), schedule.stages))
+    compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
+
+    memory = (weight_bytes(spec) + spec.x_bytes * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    ending = _LONGER_EXCHANGE_US.get(schedule.cluster, 0.0)
+    if shared:
+        ending = many.sharing.aligned if schedule.aligned_shares else many.sharing.equal
+        ending += many.sharing.number * rows * columns * max(1, blocks / shared)
+    ending += _SCATTERED * scattered
+    us = device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending
+    return us * (_PAIR_OF_ONE if schedule.warpgroups == 1 and schedule.cluster == 2 else 1.0)
+
+
+def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """What the kernel would take, in microseconds, from cold caches."""
+    if schedule.multicast > 1:
+        alone = wide_us(spec, dataclasses.replace(schedule, multicast=1), m, device)
+        return alone * (_OWN_MULTICAST if schedule.has_tile_each else _SHARED_MULTICAST)
+    return (_us_of_few if m <= 64 else _us_of_many)(spec, schedule, m, device)

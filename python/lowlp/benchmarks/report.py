@@ -54,7 +54,7 @@ def _acceptance_table(results: Results, columns: Sequence[int]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """The value, with the factors that are required; bold where it is missed."""
+    """The value, with the factors that are required; bold where it is missed, on all shapes or those that there are."""
     if cell.value is None:
         return ABSENT
     asked = f"({_factors(cell)})"
@@ -62,7 +62,8 @@ def _cell(cell: Cell) -> str:
         return f"**{_down(cell.value)} missed** {asked}"
     if cell.status == INCOMPLETE:
         count = len(cell.shapes)
-        return f"{_down(cell.value)} on {count} of {count + len(cell.missing)} shapes {asked}"
+        text = f"{_down(cell.value)} on {count} of {count + len(cell.missing)} shapes"
+        return f"{text if cell.value >= 1 else f'**{text}**'} {asked}"
     return f"{_down(cell.value)} {asked}"
 
 
@@ -81,6 +82,11 @@ def _factors(cell: Cell) -> str:
 def summary(results: Results) -> dict[str, int]:
     """How many cells have which status."""
     return Counter(cell.status for cell in cells(results))
+
+
+def reached_so_far(results: Results) -> int:
+    """How many incomplete cells are at 1 or more on the shapes that were measured."""
+    return sum(cell.status == INCOMPLETE and (cell.value or 0.0) >= 1 for cell in cells(results))
 
 
 def fraction_summary(results: Results) -> dict[str, int]:

@@ -32,7 +32,10 @@ def summary(measured: Measured, links: Linker) -> Iterator[str]:
         return
     yield _SUMMARY
     yield from report.acceptance_tables(measured.results)
-    yield "Cells: " + _counted(report.summary(measured.results), (MET, MISSED, INCOMPLETE, ABSENT))
+    text = "Cells: " + _counted(report.summary(measured.results), (MET, MISSED, INCOMPLETE, ABSENT))
+    if so_far := report.reached_so_far(measured.results):
+        text += f"; {so_far} of the incomplete are at 1 or more on the shapes that were measured"
+    yield text
     yield links.picture(measured.picture("speedup-over-best"))
 
 

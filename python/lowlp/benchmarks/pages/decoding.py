@@ -13,8 +13,10 @@ from .measured import Linker, Measured, decoding_path
 TITLE: Final = "Models"
 _SUMMARY = """\
 Tokens per second, and in brackets over bf16, of models with random weights, by `benchmarks/decode_model.py`: a step is
-one CUDA graph, with PyTorch's attention over a static cache in bf16, fused qkv and gate-up, and a quantised head; the
-same for all but the products. Weights come from memory. A prompt of one sequence needs one row of the head."""
+one CUDA graph, with fused qkv and gate-up, and a quantised head; attention over a static cache in bf16, by Triton, of
+prompts by PyTorch, and all else but the products are the same for all kinds of weights. A name after a colon is that
+of a quantised cache, which `attention_decode` reads. Weights come from memory. A prompt of one sequence needs one row
+of the head."""
 _SMALL = """\
 Small models, in the same script, each layer with weights of its own: launches take more of a step than bytes, and with
 few bits the weights of all layers stay in the L2 cache."""

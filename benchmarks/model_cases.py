@@ -19,10 +19,7 @@ CACHES = ("int8", "f8e4m3", "int4", "cq-4", "cq-2")
 EPOCHS = 2
 WINDOWS = {"importance": 4, "caches": 4, "feedback": 8, "learnt": 8}
 """How many windows of the text's end each way of calibration sees."""
-_LEARNT = (
-    *(("nf3", 64), ("nf4", 64), ("nf3", 128), ("nf4", 128), ("int3", 64), ("int4", 64)),
-    *(("nf3", 32), ("nf4", 32), ("nf3", 256), ("nf4", 256)),
-)
+_LEARNT = (*((kind, group) for group in GROUPS for kind in ("nf3", "nf4")), ("int3", 64), ("int4", 64))
 
 
 def cases() -> Iterator[tuple[str, dict[str, Any]]]:

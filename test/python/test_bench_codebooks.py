@@ -12,7 +12,7 @@ import pytest
 
 import lowlp
 from lowlp.benchmarks import preparing
-from lowlp.benchmarks.ablation import ablation_picture, ablation_table
+from lowlp.benchmarks.ablation import ablation_table
 from lowlp.benchmarks.book_form import BookForm, book_form
 from lowlp.benchmarks.book_targets import ABSENT, MET, MISSED, TARGETS, book_cells, book_table, scaled_us, skewed_table
 from lowlp.benchmarks.cases import (
@@ -32,7 +32,7 @@ from lowlp.benchmarks.floor import TARGET_GPU, weight_bytes
 from lowlp.benchmarks.pages.measured import Measured
 from lowlp.benchmarks.pages.writing import pages
 from lowlp.benchmarks.peers import NAMES, supports
-from lowlp.benchmarks.plots import plots
+from lowlp.benchmarks.plots import ablation_picture, plots
 from lowlp.benchmarks.prepared import PreparedKernels
 from lowlp.benchmarks.requirements import LARGEST
 from lowlp.benchmarks.results import Results, Row, Run

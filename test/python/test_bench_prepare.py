@@ -44,7 +44,6 @@ from lowlp_runtime.timing import Timing
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = Shape(256, 256)
-# Named by their day; those of models are no results of `lowlp bench`.
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def _calibrate(prepared: PreparedKernels | None, settings: Settings, device: Any
             time_call(lambda: launch(empty, (0,), stream=stream), stream, Effort(least=50)).median_us
         )
     if settings.measure_read:
-        facts.read_bytes_per_s = rounded(read_bytes_per_s(device, stream))
+        facts.read_bytes_per_s = read_bytes_per_s(device, stream)
     if settings.host_cost:
         found = costs_of_calls(Shape(4096, 4096), "int4", device)
         if isinstance(found, str):
@@ -117,9 +117,9 @@ def _warm_up(device: Any) -> None:
         torch.cuda.synchronize()
 
 
-def read_bytes_per_s(device: Any, stream: int) -> float:
-    """Of a sum over 2 GiB."""
+def read_bytes_per_s(device: Any, stream: int) -> float | None:
+    """Of a sum over 2 GiB, to significant digits; None where it has no time."""
     import torch
 
     data = torch.randn(_READ_BYTES // 4, device=device)
-    return _READ_BYTES / (time_call(data.sum, stream, Effort()).median_us * 1e-6)
+    return rounded(_READ_BYTES / (time_call(data.sum, stream, Effort()).median_us * 1e-6))

@@ -8,9 +8,9 @@ from typing import Final
 
 from lowlp.drawing.picture import Picture
 
-from .ablation import ablation_picture
+from .ablation import OURS, PAPERS_MEAN, measured_products, us_of
 from .acceptance import fraction, speedup, speedup_over_best
-from .cases import KINDS, ROWS, WeightKind
+from .cases import BOOK_KINDS, KINDS, ROWS, VERSIONS, Shape, WeightKind
 from .charts import COLORS, Series, bars, curves
 from .peers import NAMES as PEERS
 from .requirements import FRACTION_ROWS, LARGEST, Timed
@@ -49,6 +49,26 @@ def plots(results: Results) -> dict[str, Picture]:
     found["time-over-m"] = _times(results)
     found["codebook-versions"] = ablation_picture(results)
     return {name: picture for name, picture in found.items() if picture is not None}
+
+
+def ablation_picture(results: Results) -> Picture | None:
+    """Bars of the same parts at the largest shape, a group for each product; None where none was measured."""
+    found = [case for case in measured_products(results) if us_of(results, case[0], VERSIONS[0], *case[1:])]
+    cases = [case for case in found if case[1] == LARGEST]
+    if not cases:
+        return None
+
+    def part(version: str, kind: str, shape: Shape, m: int) -> float | None:
+        us, of_gc = us_of(results, kind, version, shape, m), us_of(results, kind, VERSIONS[0], shape, m)
+        return us / of_gc if us and of_gc else None
+
+    series = [
+        Series(version.upper() or OURS, tuple(part(version, *case) for case in cases), color)
+        for version, color in zip((*VERSIONS[1:], ""), COLORS, strict=True)
+    ]
+    labels = [f"{BOOK_KINDS[kind].label}, M = {m}" for kind, _, m in cases]
+    title = f"Part of the time of GC, N x K = {LARGEST}; the line: the paper's best versions on average, on an RTX 4090"
+    return bars(title, labels, series, rule=PAPERS_MEAN, step=0.25)
 
 
 def _over_best(results: Results) -> Picture | None:

@@ -29,8 +29,8 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def acceptance_tables(results: Results) -> list[str]:
     """All requirements, in a table for batches up to 128 rows and one for larger ones.
 
-    A row is for a pair of weights and rival, a column for an M; for one of which nothing was
-    measured only where that is so of all.
+    A row is for a pair of weights and rival, a column for an M. One of which nothing was measured has no
+    column, unless that is so of all.
     """
     return [
         table

@@ -132,7 +132,7 @@ def with_measured_read(run: Run) -> Run:
     from .measuring import read_bytes_per_s
 
     found = read_bytes_per_s(torch.device("cuda"), torch.cuda.current_stream().cuda_stream)
-    return replace(run, read_bytes_per_s=found, measured_read=found)
+    return replace(run, read_bytes_per_s=found or READ_BYTES_PER_S, measured_read=found)
 
 
 def measured(

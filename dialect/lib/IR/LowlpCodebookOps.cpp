@@ -202,8 +202,29 @@ LogicalResult LoadCodebookOp::verify() {
   return verifyUses(*this, getCodebook());
 }
 
+/// Checks entries that were loaded before.
+static LogicalResult verifyEntries(SwitchCodebookOp op) {
+  CodebookType codebook = op.getType();
+  auto tile = cast<TileType>(op.getEntries().getType());
+  int64_t values = codebook.getVectorLength();
+  int64_t rows = codebook.getNumBooks() * codebook.getNumEntries();
+  if (tile.getElementType() != codebook.getElementType() ||
+      tile.getRank() != 2 || tile.getShape()[1] != values ||
+      tile.getShape()[0] < rows)
+    return op.emitOpError("entries must be a tile of at least ")
+           << rows << "x" << values << "x" << codebook.getElementType()
+           << ", but are " << tile;
+  if (!divideRight(tile.getLayout(), Layout::local({1, values})))
+    return op.emitOpError("each thread must hold entries whole: their layout "
+                          "must end in local(1, ")
+           << values << "), but is '" << str(tile.getLayout()) << "'";
+  return success();
+}
+
 LogicalResult SwitchCodebookOp::verify() {
   if (failed(verifySource(*this, getSource(), getOffsets().size(), getType())))
+    return failure();
+  if (getEntries() && failed(verifyEntries(*this)))
     return failure();
   // Of an argument of a loop, which no op of ours has made.
   if (failed(verifyUses(*this, getCodebook())))

@@ -159,20 +159,31 @@ def load_codebook(
     return Codebook(trace, operation.results[0], source.dtype, shape)
 
 
-def switch_codebook(codebook: Codebook, view: GlobalView, *, offsets: Sequence[int | Scalar] = ()) -> Codebook:
+def switch_codebook(
+    codebook: Codebook, view: GlobalView, *, offsets: Sequence[int | Scalar] = (), entries: Tile | None = None
+) -> Codebook:
     """Puts another codebook of the same shape in the place of one; all threads do it together (VQ-LLM, section V).
 
     The codebook before must not be used any more: `book = ll.switch_codebook(book, ...)`. View and offsets are as for
-    `load_codebook`. Raises KernelTypeError and KernelValueError for other arguments, VerificationError where the
-    codebook before is used after all.
+    `load_codebook`.
+
+    entries  what the view has there, loaded before, so that nobody waits for memory: a tile [rows, values] whose row
+             b E + e is entry e of book b of E entries each. Every thread holds rows whole, and rows after the last
+             entry count for nothing: with T threads `local(n, 1).spatial(T, 1).local(1, values)`
+
+    Raises KernelTypeError and KernelValueError for other arguments, VerificationError where the codebook before is used
+    after all, or where entries are held otherwise.
     """
     trace = current_trace("ll.switch_codebook")
     before = _as_codebook(codebook)
     source, starts, shape = _leading(view, offsets)
     if (source.dtype, shape) != (before.dtype, before.shape):
         raise value_error(f"view: must hold {before.describe()}, found {source.describe()}")
-    operands = [operand.ir_value for operand in (before, source, *starts)]
-    operation = trace.emit("lowlp.switch_codebook", [before.ir_value.type], operands)
+    loaded = [] if entries is None else [as_tile("entries", entries)]
+    sizes = ir.DenseI32ArrayAttr.get([1, 1, len(starts), len(loaded)])
+    operands = [operand.ir_value for operand in (before, source, *starts, *loaded)]
+    attributes = {"operandSegmentSizes": sizes}
+    operation = trace.emit("lowlp.switch_codebook", [before.ir_value.type], operands, attributes)
     return before.like(operation.results[0])
 
 

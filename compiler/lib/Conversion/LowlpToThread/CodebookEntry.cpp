@@ -100,6 +100,24 @@ Value lowlp::raiseEntry(OpBuilder &builder, Location loc, Value entry) {
       builder, loc, entry, arith::ConstantOp::create(builder, loc, constant));
 }
 
+Value lowlp::extractEntry(OpBuilder &builder, Location loc,
+                          CodebookType codebook, Value registers, int64_t i) {
+  Type type = getEntryType(codebook);
+  if (!isPacked(codebook.getElementType()))
+    return vector::ExtractStridedSliceOp::create(
+        builder, loc, registers, i, codebook.getVectorLength(), 1);
+  PackedBits bits(builder, loc, registers);
+  int64_t first = 8 * i, width = 8 * codebook.getEntryBytes();
+  if (!isa<VectorType>(type))
+    return arith::TruncIOp::create(builder, loc, type,
+                                   bits.extract(first, width));
+  SmallVector<Value> words;
+  for (int64_t bit = 0; bit < width; bit += 32)
+    words.push_back(bits.extract(first + bit, 32));
+  return vector::FromElementsOp::create(builder, loc, cast<VectorType>(type),
+                                        words);
+}
+
 Value lowlp::joinEntries(OpBuilder &builder, Location loc, TileType tile,
                          ArrayRef<Value> entries) {
   if (!isPacked(tile.getElementType()))

@@ -20,6 +20,12 @@ mlir::Value loadEntry(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value raiseEntry(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value entry);
 
+/// The entry whose values are those from local element `i` on of a tile that
+/// has whole entries in each thread, its `registers`.
+mlir::Value extractEntry(mlir::OpBuilder &builder, mlir::Location loc,
+                         CodebookType codebook, mlir::Value registers,
+                         int64_t i);
+
 /// The registers of a tile that has the values of the entries one after the
 /// other.
 mlir::Value joinEntries(mlir::OpBuilder &builder, mlir::Location loc,

@@ -97,6 +97,46 @@ public:
         plan(plan), shared(shared), isInLines(isInLines),
         isCopied(isAsync && canCopy()) {}
 
+  /// Writes entries that threads hold as `tile`, its `registers`, when all have
+  /// looked entries of the codebook before up.
+  void emitLoaded(TileType tile, Value registers) {
+    emitBarrier(builder, loc);
+    int64_t values = codebook.getVectorLength();
+    int64_t books = codebook.getNumBooks(), entries = codebook.getNumEntries();
+    const Layout &layout = tile.getLayout();
+    Value threadRow = buildThreadPart(builder, loc, layout, 0);
+    Value isFirst = buildIsFirstOwner(builder, loc, layout);
+    Value thread = getThread();
+    for (int64_t i = 0; i < layout.numLocals(); i += values) {
+      Value row = i32(layout.evaluate(0, i)[0]);
+      if (threadRow)
+        row = add(threadRow, row);
+      Value book = books == 1 ? Value() : quotient(row, entries);
+      Value entry = book ? remainder(row, entries) : row;
+      Value isStored = isFirst;
+      auto require = [&](Value index, int64_t end) {
+        Value isBelow = arith::CmpIOp::create(
+            builder, loc, arith::CmpIPredicate::ult, index, i32(end));
+        isStored = isStored ? arith::AndIOp::create(builder, loc, isStored,
+                                                    isBelow)
+                                  .getResult()
+                            : isBelow;
+      };
+      if (layout.shape()[0] > books * entries)
+        require(row, books * entries);
+      if (codebook.getSharedEntries() < entries)
+        require(entry, codebook.getSharedEntries());
+      OpBuilder::InsertionGuard guard(builder);
+      if (isStored)
+        builder.setInsertionPointToStart(
+            scf::IfOp::create(builder, loc, isStored).thenBlock());
+      Value held = extractEntry(builder, loc, codebook, registers, i);
+      if (plan.isRaised)
+        held = raiseEntry(builder, loc, held);
+      store(thread, {held, getLine(entry, book)});
+    }
+  }
+
   /// `isAgain`: a barrier stands before the first store, as others may look
   /// entries of the codebook before up.
   void emit(int64_t numThreads, bool isAgain) {
@@ -107,9 +147,7 @@ public:
     int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
                     codebook.getCache().getCopies() / getEntriesOfSlot();
     int64_t whole = slots / numThreads;
-    Value thread = arith::IndexCastUIOp::create(
-        builder, loc, builder.getI32Type(),
-        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+    Value thread = getThread();
     int64_t looped = whole / kRoundsAtOnce * kRoundsAtOnce;
     if (looped > kRoundsAtOnce) {
       auto loop =
@@ -160,9 +198,7 @@ private:
   /// whole rounds is loaded with the last of them.
   void emitEntries(int64_t numThreads, bool isAgain) {
     int64_t all = codebook.getNumBooks() * codebook.getSharedEntries();
-    Value thread = arith::IndexCastUIOp::create(
-        builder, loc, builder.getI32Type(),
-        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+    Value thread = getThread();
     int64_t whole = all / numThreads;
     int64_t looped = whole / kEntriesAtOnce * kEntriesAtOnce;
     if (looped > kEntriesAtOnce) {
@@ -206,13 +242,10 @@ private:
 
   /// Loads entry `number` of all books; zeros where it does not `exist`.
   Taken take(Value number, Value exists = Value()) {
-    CodebookCacheAttr cache = codebook.getCache();
     int64_t bytes = codebook.getEntryBytes();
     auto [entry, book] = getEntry(number);
     Value from = getNumber(entry, book);
-    Value line = scale(entry, cache.getLineBytes());
-    if (book)
-      line = add(line, scale(book, cache.getBookBytes()));
+    Value line = getLine(entry, book);
     Value offset = toOffset(scale(from, bytes));
     auto load = [&] {
       return loadEntry(builder, loc, codebook, source, offset, plan.alignBytes);
@@ -234,6 +267,24 @@ private:
       loaded = load();
     }
     return {plan.isRaised ? raiseEntry(builder, loc, loaded) : loaded, line};
+  }
+
+  /// Where the line of an entry of a book begins.
+  Value getLine(Value entry, Value book) {
+    CodebookCacheAttr cache = codebook.getCache();
+    Value line = scale(entry, cache.getLineBytes());
+    return book ? add(line, scale(book, cache.getBookBytes())) : line;
+  }
+
+  /// Writes all copies of an entry.
+  void store(Value thread, Taken taken) {
+    if (fillsBanks())
+      return storeCopies(thread, taken);
+    int64_t bytes = codebook.getEntryBytes();
+    for (int64_t copy = 0; copy < codebook.getCache().getCopies(); ++copy)
+      simt::StoreOp::create(builder, loc, taken.entry, shared,
+                            toOffset(add(taken.line, i32(copy * bytes))),
+                            std::min(bytes, kWideBytes));
   }
 
   void storeCopies(Value thread, Taken taken) {
@@ -294,6 +345,11 @@ private:
     return isWide ? count : 1;
   }
 
+  Value getThread() {
+    return arith::IndexCastUIOp::create(
+        builder, loc, builder.getI32Type(),
+        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+  }
   Value i32(int64_t value) {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   }
@@ -442,27 +498,16 @@ static bool isInLoop(Operation *op) {
          op->getParentOfType<scf::WhileOp>();
 }
 
-/// The parts of a codebook at `source` that `op` takes in, whose shared part
-/// is filled.
+/// The parts of a codebook at `source` whose shared part, if there is one, is
+/// filled.
 static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
-                                 Operation *op, CodebookType codebook,
-                                 Value source, EntryPlan plan, Value shared,
-                                 bool isAgain, bool isInLines = false,
-                                 bool isAsync = false) {
-  Location loc = getNamedLoc(op);
+                                 Location loc, CodebookType codebook,
+                                 Value source, EntryPlan plan, Value shared) {
   SmallVector<Value> parts;
   if (codebook.hasGlobalEntries())
     parts.push_back(source);
-  if (shared) {
-    SharedFill(rewriter, loc, codebook, source, plan, shared, isInLines,
-               isAsync)
-        .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()), isAgain);
-    if (isAsync)
-      simt::CopyAsyncCommitOp::create(rewriter, loc);
-    else
-      emitBarrier(rewriter, loc);
+  if (shared)
     parts.push_back(shared);
-  }
   for (int64_t book = 0; book < codebook.getNumBooks(); ++book)
     for (int64_t e = 0; e < codebook.getRegisterEntries(); ++e) {
       int64_t number = book * codebook.getNumEntries() + e;
@@ -488,10 +533,20 @@ struct LoadCodebookPattern : OpConversionPattern<LoadCodebookOp> {
     Location loc = getNamedLoc(op);
     Value source = getSource(rewriter, loc, adaptor.getSource(), op.getSource(),
                              adaptor.getOffsets());
+    CodebookType codebook = op.getType();
+    EntryPlan plan = plans.lookup(codebook);
+    if (Value shared = adaptor.getTile()) {
+      SharedFill(rewriter, loc, codebook, source, plan, shared, op.isInLines(),
+                 op.getAsynchronous())
+          .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()),
+                isInLoop(op));
+      if (op.getAsynchronous())
+        simt::CopyAsyncCommitOp::create(rewriter, loc);
+      else
+        emitBarrier(rewriter, loc);
+    }
     rewriter.replaceOpWithMultiple(
-        op, {takeIn(rewriter, op, op.getType(), source,
-                    plans.lookup(op.getType()), adaptor.getTile(), isInLoop(op),
-                    op.isInLines(), op.getAsynchronous())});
+        op, {takeIn(rewriter, loc, codebook, source, plan, adaptor.getTile())});
     return success();
   }
 
@@ -513,12 +568,22 @@ struct SwitchCodebookPattern : OpConversionPattern<SwitchCodebookOp> {
     Value source = getSource(rewriter, loc, adaptor.getSource().front(),
                              op.getSource(), offsets);
     CodebookType codebook = op.getType();
+    EntryPlan plan = plans.lookup(codebook);
     Value shared;
-    if (codebook.getSharedEntries() != 0)
+    if (codebook.getSharedEntries() != 0) {
       shared = adaptor.getCodebook()[codebook.hasGlobalEntries() ? 1 : 0];
+      SharedFill fill(rewriter, loc, codebook, source, plan, shared,
+                      /*isInLines=*/false, /*isAsync=*/false);
+      if (op.getEntries())
+        fill.emitLoaded(op.getEntries().getType(),
+                        adaptor.getEntries().front());
+      else
+        fill.emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()),
+                  /*isAgain=*/true);
+      emitBarrier(rewriter, loc);
+    }
     rewriter.replaceOpWithMultiple(
-        op, {takeIn(rewriter, op, codebook, source, plans.lookup(codebook),
-                    shared, /*isAgain=*/true)});
+        op, {takeIn(rewriter, loc, codebook, source, plan, shared)});
     return success();
   }
 

@@ -44,7 +44,7 @@ def Lowlp_LoadCodebookOp : Lowlp_Op<"load_codebook", [AttrSizedOperandSegments, 
   }];
 }
 
-def Lowlp_SwitchCodebookOp : Lowlp_Op<"switch_codebook", [MemoryEffects<[MemRead, MemWrite]>,
+def Lowlp_SwitchCodebookOp : Lowlp_Op<"switch_codebook", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>,
     AllTypesMatch<["codebook", "result"]>]> {
   let summary = "change to another codebook of the same shape";
   let description = [{
@@ -52,6 +52,10 @@ def Lowlp_SwitchCodebookOp : Lowlp_Op<"switch_codebook", [MemoryEffects<[MemRead
     `lowlp.load_codebook`: the codebook of the next block of weights, say. All threads of the block come here together; no
     barrier has to stand before or after. The codebook before is gone: its value must not be used after this op, nor
     again by a loop around it, which carries the codebook instead.
+
+    `entries` are what the view has there, loaded before: a tile whose row `b * entries + e` is entry `e` of book `b`, each row
+    whole in a thread; rows after the last entry count for nothing. Then nobody waits for memory here. What the cache keeps out of
+    shared memory comes from the view all the same.
 
     ```mlir
     %last = scf.for %k = %c0 to %n step %c1 iter_args(%book = %first) -> (!book) {
@@ -67,10 +71,12 @@ def Lowlp_SwitchCodebookOp : Lowlp_Op<"switch_codebook", [MemoryEffects<[MemRead
 
     Lowers to `simt.load` and `simt.store` between two barriers.
   }];
-  let arguments = (ins Lowlp_CodebookType:$codebook, Lowlp_GlobalType:$source, Variadic<Index>:$offsets);
+  let arguments = (ins Lowlp_CodebookType:$codebook, Lowlp_GlobalType:$source, Variadic<Index>:$offsets,
+      Optional<Lowlp_TileType>:$entries);
   let results = (outs Lowlp_CodebookType:$result);
   let assemblyFormat = [{
-    $codebook `to` $source `[` $offsets `]` attr-dict `:` type($source) `,` type($codebook)
+    $codebook `to` $source `[` $offsets `]` (`entries` $entries^ `:` type($entries))? attr-dict
+    `:` type($source) `,` type($codebook)
   }];
   let hasVerifier = 1;
 }

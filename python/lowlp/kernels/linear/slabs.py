@@ -135,17 +135,13 @@ class _SlabBlock(Block):
     def make(self, chunks):  # type: ignore[no-untyped-def]
         """Stores every `chunks`-th stage of the block's rows."""
         for stage in ll.range(self.chunk, self.plan.stages_of_tile, chunks):
-            self.with_stage((), stage, self.row, 0)
+            self.with_stage((), (), stage, self.row, 0)
 
 
 class _VectorSlabBlock(_SlabBlock, VectorBlock):
     """The same of codebooks."""
 
     plan: VectorPlan
-
-    def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
-        """Where the block begins, which has one tile and no columns."""
-        return self.row, self.row
 
     def scales_of_books(self, stage: ll.Scalar | int) -> list[Any]:
         """What the entries of each book are multiplied by: one number each."""
@@ -155,8 +151,7 @@ class _VectorSlabBlock(_SlabBlock, VectorBlock):
         if plan.vectors.lattices:
             view = ll.view_global(self.operands.book_scales, shape=[books])
             return [ll.load_scalar(view, offsets=[book]) for book in range(books)]
-        block_k = stage * plan.schedule.stage_k // plan.block_k if plan.switches_books else 0
-        at = [self.blocks_of_books[0], block_k]
+        at = [self.rows_of_books(self.row)[0], stage // plan.stages_of_block if plan.switches_books else 0]
         return [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(books)]
 
     @ll.inline
@@ -184,12 +179,13 @@ class _VectorSlabBlock(_SlabBlock, VectorBlock):
         """As of other weights; where books are of blocks along K, every `chunks`-th of these."""
         plan = self.plan
         if not plan.switches_books:
+            books = self.books_in(self.enter(self.row, self.chunk))
             for stage in ll.range(self.chunk, plan.stages_of_tile, chunks):
-                self.store_stage(stage, self.books[0])
+                self.store_stage(stage, books[0])
             return
-        stages, books = plan.block_k // plan.schedule.stage_k, self.books
+        stages = plan.stages_of_block
         for block in ll.range(self.chunk, -(-plan.stages_of_tile // stages), chunks):
-            books = self.switched(books, block)
+            books = self.books_in(self.enter(self.row, block * stages))
             for done in ll.range(ll.minimum(plan.stages_of_tile - block * stages, stages)):
                 self.store_stage(block * stages + done, books[0])
 

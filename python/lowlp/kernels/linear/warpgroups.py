@@ -324,14 +324,19 @@ class Block:
             for index, (part, _, product) in enumerate(plan.accumulators)
         )
 
+    def enter(self, row: ll.Scalar, stage: ll.Scalar) -> Any:
+        """What stages carry on beside accumulators, of the part of a tile that begins at `row` and `stage`."""
+        return ()
+
     @ll.inline
-    def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
-        """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
+    def with_stage(self, acc, carried, stage, row, column):  # type: ignore[no-untyped-def]
+        """The result with what a stage of the tile that begins at `row` and `column` adds to it, and what it carries
+        on."""
         rows_of_parts = [self.row_of_weights(part, row) for part in range(self.plan.parts)]
         loaded: dict[Any, ll.Tile] = {}
         for segment in self.plan.segments:
             acc = self.with_segment(acc, _Place(segment, stage, loaded), rows_of_parts, row, column)
-        return acc
+        return acc, carried
 
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
         """Of the columns that this block finishes, the accumulators of all blocks of the cluster."""
@@ -364,8 +369,8 @@ class Block:
             return column
         return column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
 
-    def whole(self, accumulators: tuple[ll.Tile, ...], part: int) -> tuple[ll.Tile, ...]:
-        """The accumulators of a part of the rows of y, with what is left to multiply them by."""
+    def whole(self, accumulators: tuple[ll.Tile, ...], part: int, row: ll.Scalar) -> tuple[ll.Tile, ...]:
+        """The accumulators of a part of the rows of y, which begins at `row`, with what is left to multiply them by."""
         unscaled = tuple(map(self.unscaled, accumulators))
         if not self.plan.on_rows:
             return unscaled
@@ -395,7 +400,7 @@ class Block:
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
         column = self.column_of_tile(tile, column)
-        accumulators = self.whole(accumulators, part_of_rows)
+        accumulators = self.whole(accumulators, part_of_rows, row)
         stored, y_view, first_of_expert = plan.layouts.stored, self.y_view, None
         if self.at is not None:
             y_view = ll.view_global(operands.y, shape=[self.at.stop, plan.spec.columns_of_y])
@@ -434,10 +439,11 @@ class Block:
         self.ask_for_ends(row, column)
         begin = small(number * plan.stages_of_tile) // schedule.cluster
         end = small((number + 1) * plan.stages_of_tile) // schedule.cluster
+        carried = self.enter(row, begin)
         for done in ll.range(
             end - begin, stages=schedule.stages, producer=schedule.producer, multicast=schedule.multicast
         ):
-            acc = self.with_stage(acc, small(begin + done), row, column)
+            acc, carried = self.with_stage(acc, carried, small(begin + done), row, column)
         for part, accumulators in by_parts(acc, plan.spec.products):
             self.finish(part, accumulators, row, column)
 
@@ -450,8 +456,9 @@ class Block:
             at = self.go_to(work.place_of(number))
             acc = self.zeros()
             self.ask_for_ends(at.row, at.column)
+            carried = self.enter(at.row, small(0))
             for stage in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
-                acc = self.with_stage(acc, small(stage), at.row, at.column)
+                acc, carried = self.with_stage(acc, carried, small(stage), at.row, at.column)
             for part, accumulators in by_parts(acc, plan.spec.products):
                 self.finish(part, accumulators, at.row, at.column)
 
@@ -482,13 +489,14 @@ class Block:
             last_stage = small(part.end - 1 - part.tile * plan.stages_of_tile)
             acc = self.zeros()
             self.ask_for_ends(row, column)
+            carried = self.enter(row, last_stage)
             for done in ll.range(
                 small(part.end - part.begin),
                 stages=schedule.stages,
                 producer=schedule.producer,
                 multicast=schedule.multicast,
             ):
-                acc = self.with_stage(acc, small(last_stage - done), row, column)
+                acc, carried = self.with_stage(acc, carried, small(last_stage - done), row, column)
             ending.end_tile(work.share, part.begin, acc, row, column)
 
 

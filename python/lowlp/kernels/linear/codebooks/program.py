@@ -49,6 +49,7 @@ from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
+from .next_books import NextBooks
 from .splits import Part, SplitEnding, part_of
 
 # Vectors that lanes of a row hold side by side.
@@ -174,6 +175,7 @@ class _Block:
             self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
         if operands.book_scales is not None:
             self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
+        self.books: Any = None
 
     def block_of_rows(self, product: int) -> ll.Scalar | int:
         """Which block that shares books the rows are in."""
@@ -227,6 +229,15 @@ class _Block:
     def next_stage(self, stage: Any) -> Any:
         """The stage after one."""
         return (stage + 1) % self.plan.stages if self.plan.stages else stage
+
+    def books_of(self, product: int) -> ll.Codebook | LatticeBooks:
+        """The books of a product in their cache, where they are of all K; those that both products share once."""
+        if self.books is None:
+            self.books = self.load_books(self.block_of_rows(product))
+        elif self.plan.block_rows < self.plan.spec.n:
+            rows = self.block_of_rows(product)
+            self.books = ll.switch_codebook(self.books, self.books_view, offsets=[rows, 0])
+        return self.books
 
     def load_books(self, rows: ll.Scalar | int) -> ll.Codebook | LatticeBooks:
         """The books of these rows, in their cache, where they are of all K."""
@@ -387,6 +398,31 @@ class _Block:
         return acc, ahead
 
     @ll.inline
+    def of_blocks(self, product: int, make, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
+        """The result with blocks of K that have books of their own, from `first` on up to `stop`."""
+        plan, spec = self.plan, self.plan.spec
+        rows, books = self.block_of_rows(product), self.books
+        following = NextBooks(spec, self.operands.codebooks, self.books_view, 32 * plan.schedule.warps)
+        if books is None:
+            books = ll.load_codebook(self.books_view, offsets=[rows, first])
+        rows_after = self.block_of_rows(min(product + 1, spec.products - 1))
+        of_block = plan.block_k // plan.segment
+        for block in ll.range(first, stop):
+            # Without a branch: after the last block come the first books of the next product.
+            is_last = (block + 1) // stop
+            at = rows + is_last * (rows_after - rows), block + 1 - is_last * (stop - first)
+            loaded = following.load(*at)
+            end = ll.minimum((block + 1) * of_block, spec.k // plan.segment)
+            acc, ahead = make(product, books, block * of_block, end, acc, ahead)
+            books = following.switch(books, *at, loaded)
+        self.keep(books)
+        return acc
+
+    def keep(self, books: ll.Codebook) -> None:
+        """For the next product."""
+        self.books = books
+
+    @ll.inline
     def accumulators(self, product: int):  # type: ignore[no-untyped-def]
         """The result of a product, or the block's part of it."""
         plan, spec = self.plan, self.plan.spec
@@ -396,18 +432,10 @@ class _Block:
         if plan.has_whole_segments:
             make = self.of_whole_units if plan.segment % plan.unit_k == 0 else self.of_whole_chunks
             ahead = self.begin(product, first * (plan.granule // plan.unit_k) if self.part else 0)
-        acc, rows = self.zero(), self.block_of_rows(product)
+        acc = self.zero()
         if plan.block_k < spec.k:
-            books = ll.load_codebook(self.books_view, offsets=[rows, first])
-            of_block = plan.block_k // plan.segment
-            for block in ll.range(first, stop):
-                end = ll.minimum((block + 1) * of_block, segments)
-                acc, ahead = make(product, books, block * of_block, end, acc, ahead)
-                # Without a branch, so that the next entries are loaded with what stands in front.
-                after = ll.minimum(block + 1, stop - 1)
-                books = ll.switch_codebook(books, self.books_view, offsets=[rows, after])
-            return acc
-        cached = self.load_books(rows)
+            return self.of_blocks(product, make, first, stop, acc, ahead)
+        cached = self.books_of(product)
         if not self.part:
             acc, ahead = make(product, cached, 0, segments, acc, ahead)
         elif plan.has_whole_segments and segments == 1:

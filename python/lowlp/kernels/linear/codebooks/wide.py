@@ -17,7 +17,7 @@ Sums of several books go to one of two places (`Schedule.scales_on`):
 Scales never go on weights: those of rows multiply accumulators at the end, those of groups a second tile of them. So
 for one book and one weight the result is what `QuantizedTensor.dequantize` computes.
 
-Books of blocks along K take the place of each other between stages, in blocks that have a tile alone.
+Books of blocks along K take the place of each other between stages, and the next ones are loaded ahead (`next_books`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, by_parts, small
+from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp_runtime.vector_order import padded_columns
 
@@ -38,13 +38,12 @@ from ..warpgroup_layouts import Plan, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
+from .next_books import NextBooks
 from .program import has_books_of_tile
 
 _LANES: Final = 4
 """Of a row, which hold vectors side by side."""
 _LEAST_SCALE: Final = 2.0**-126
-_FEW_BYTES: Final = 16 * 1024
-"""Of books that change, which any division of the work has room for."""
 _HEADROOM: Final = 2.0**5
 """By which sums of entries of 8 bits, at most 4 x 448, are multiplied: f16 then rounds small ones less."""
 
@@ -85,9 +84,19 @@ class VectorPlan(Plan):
         return self.block_k < self.spec.k
 
     @property
-    def has_room_for_books(self) -> bool:
-        """Whether one copy of the books of a block is little beside the stages."""
-        return (self.vectors.books << self.vectors.bits) * self.vectors.vector * 2 <= _FEW_BYTES
+    def has_blocks_of_rows(self) -> bool:
+        """Whether tiles one above the other have books of their own."""
+        return self.block_rows < self.spec.n
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether blocks of weights have books of their own."""
+        return self.switches_books or self.has_blocks_of_rows
+
+    @property
+    def stages_of_block(self) -> int:
+        """Stages of a block of K that shares books."""
+        return self.block_k // self.schedule.stage_k
 
     @property
     def codes(self) -> Layout:
@@ -132,33 +141,74 @@ class VectorBlock(Block):
             self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
         if operands.book_scales is not None:
             self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
-        self.blocks_of_books: list[Any] = [0]
-        if plan.block_rows < plan.spec.n:
-            row, _ = self.place_of(self.block // plan.schedule.cluster)
-            self.blocks_of_books = [(row + first) // plan.block_rows for first in plan.spec.first_rows]
-        self.books = tuple(self.load_books(block) for block in self.blocks_of_books)
-        self.made = [] if plan.switches_books else [self.factors(product, 0) for product in range(plan.spec.products)]
+        self.made, self.books = [], ()
+        if plan.has_blocks:
+            self.following = NextBooks(plan.spec, operands.codebooks, self.books_view, plan.schedule.threads)
+        else:
+            self.books = (self.load_books([0, 0]),)
+            self.made = [self.factors(product, 0, 0) for product in range(plan.spec.products)]
 
-    def load_books(self, block: ll.Scalar | int) -> Any:
-        """The books of a block of rows, the first ones along K."""
+    def load_books(self, block: list[Any]) -> Any:
+        """The books of a block of rows and K."""
         plan, operands = self.plan, self.operands
         if plan.vectors.lattices:
             codes = plan.codes_of_pieces(1).reduce([0, 1])
             return LatticeBooks(plan.vectors, plan.spec.activation, operands.codebooks, codes)
-        # Books that soon give way to others are read in one copy, which is soon made.
-        is_brief = plan.switches_books and plan.has_room_for_books
-        cache = ll.CodebookCache(shared=1 << plan.vectors.bits) if is_brief else None
-        return ll.load_codebook(self.books_view, offsets=[block, 0], cache=cache)
+        return ll.load_codebook(self.books_view, offsets=block)
 
-    def factors(self, product: int, stage: ll.Scalar | int) -> tuple[list[Any], Any]:
+    def rows_of_books(self, row: ll.Scalar | int) -> list[Any]:
+        """Of the tile that begins at `row`, the block of rows of each product; one where they share books."""
+        plan = self.plan
+        if not plan.has_blocks_of_rows:
+            return [0]
+        return [(row + first) // plan.block_rows for first in plan.spec.first_rows]
+
+    def enter(self, row: ll.Scalar, stage: ll.Scalar) -> Any:
+        """The books of a stage, the entries that follow, and the block of K that they are of; nothing where all weights
+        share books."""
+        plan = self.plan
+        if not plan.has_blocks:
+            return ()
+        block = stage // plan.stages_of_block if plan.switches_books else 0
+        books = tuple(self.load_books([rows, block]) for rows in self.rows_of_books(row))
+        return books, self.entries_after(block, row), block
+
+    def books_in(self, carried: Any) -> tuple[Any, ...]:
+        """The books of what `enter` returns."""
+        return carried[0] if carried else self.books
+
+    def entries_after(self, block: Any, row: ll.Scalar) -> tuple[Any, ...]:
+        """The entries of the books that come after those of a block of K."""
+        plan = self.plan
+        if not plan.switches_books:
+            return ()
+        # Shares go from the last stage to the first.
+        last = -(-plan.spec.k // plan.block_k) - 1
+        after = ll.minimum(block + 1, last) if plan.schedule.has_tile_each else ll.maximum(block - 1, 0)
+        return tuple(self.following.load(rows, after) for rows in self.rows_of_books(row))
+
+    @ll.inline
+    def at_block(self, carried, block, row):  # type: ignore[no-untyped-def]
+        """What `enter` returns, of another block of K."""
+        books, entries, held = carried
+        if block != held:
+            books = tuple(
+                self.following.switch(before, rows, block, loaded)
+                for before, rows, loaded in zip(books, self.rows_of_books(row), entries, strict=True)
+            )
+            entries = self.entries_after(block, row)
+            held = block
+        return books, entries, held
+
+    def factors(self, product: int, stage: ll.Scalar | int, row: ll.Scalar | int) -> tuple[list[Any], Any]:
         """What the entries of each book are multiplied by before they are added, and what their sums are, of books of
         8 bits: their scales, all divided by the largest where there are several. None and the power of two of books
         without scales."""
         plan, operands = self.plan, self.operands
         if not plan.vectors.has_book_scales:
             return [], operands.codebooks_unscale
-        block_k = stage * plan.schedule.stage_k // plan.block_k if plan.switches_books else 0
-        at = [self.blocks_of_books[product % len(self.blocks_of_books)], block_k]
+        rows = self.rows_of_books(row)
+        at = [rows[product % len(rows)], stage // plan.stages_of_block if plan.switches_books else 0]
         scales = [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(plan.vectors.books)]
         if len(scales) == 1:
             return [], scales[0]
@@ -245,7 +295,7 @@ class VectorBlock(Block):
         """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
         plan, products = self.plan, self.plan.spec.products
         loaded: dict[tuple[int, int], ll.Tile] = {}
-        made = self.made or [self.factors(product, stage) for product in range(products)]
+        made = self.made or [self.factors(product, stage, row) for product in range(products)]
         for segment in range(plan.schedule.stage_k // plan.segment_in_stage):
             results = list(acc if plan.is_one else self.zeros())
             for piece in range(plan.segment_in_stage // plan.piece_k):
@@ -281,11 +331,13 @@ class VectorBlock(Block):
         )
 
     @ll.inline
-    def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
-        """As `with_books`, of the books that were there at the beginning."""
-        return self.with_books(acc, stage, row, column, self.books)
+    def with_stage(self, acc, carried, stage, row, column):  # type: ignore[no-untyped-def]
+        """As `with_books`, of the books of the stage, which it carries on."""
+        if self.plan.switches_books:
+            carried = self.at_block(carried, stage // self.plan.stages_of_block, row)
+        return self.with_books(acc, stage, row, column, self.books_in(carried)), carried
 
-    def whole(self, accumulators: tuple[ll.Tile, ...], part: int) -> tuple[ll.Tile, ...]:
+    def whole(self, accumulators: tuple[ll.Tile, ...], part: int, row: ll.Scalar) -> tuple[ll.Tile, ...]:
         """Accumulators times all that they share: powers of two, and the scales of books and rows."""
         plan, spec = self.plan, self.plan.spec
         inverse = 1.0 / self.share_of_book
@@ -293,43 +345,10 @@ class VectorBlock(Block):
             return accumulators if inverse == 1.0 else tuple(acc * inverse for acc in accumulators)
         found = []
         for product, acc in enumerate(accumulators):
-            factor = (self.made[product] if self.made else self.factors(product, 0))[1]
+            factor = (self.made[product] if self.made else self.factors(product, 0, row))[1]
             scale = self.asked_of_rows[part * spec.products + product]["scales"]
             found.append(acc * (factor if inverse == 1.0 else factor * inverse) * as_f32(scale, spec.scale))
         return tuple(found)
-
-    def make_own_tile(self) -> None:
-        """As of other weights; where a tile has several blocks of books, those of one after the other."""
-        if self.plan.switches_books:
-            self.make_tile_of_blocks()
-        else:
-            super().make_own_tile()
-
-    @ll.inline
-    def make_tile_of_blocks(self):  # type: ignore[no-untyped-def]
-        """All of a tile, whose books take the place of each other along K."""
-        plan, schedule = self.plan, self.plan.schedule
-        acc, books = self.zeros(), self.books
-        row, column = self.place_of(small(self.block))
-        stages = plan.block_k // schedule.stage_k
-        self.ask_for_ends(row, column)
-        for block in ll.range(-(-plan.stages_of_tile // stages)):
-            books = self.switched(books, block)
-            for done in ll.range(
-                ll.minimum(plan.stages_of_tile - block * stages, stages),
-                stages=schedule.stages,
-                producer=schedule.producer,
-            ):
-                acc = self.with_books(acc, small(block * stages + done), row, column, books)
-        for part, accumulators in by_parts(acc, plan.spec.products):
-            self.finish(part, accumulators, row, column)
-
-    def switched(self, books: Any, block: ll.Scalar) -> Any:
-        """The books of the next block along K in place of those before."""
-        return tuple(
-            ll.switch_codebook(before, self.books_view, offsets=[rows, block])
-            for before, rows in zip(books, self.blocks_of_books, strict=True)
-        )
 
 
 def _one_of(parts: list[ll.Tile], number: ll.Scalar) -> ll.Tile:
@@ -360,8 +379,7 @@ def wide_codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_codebook_kernel` has a program: stages are whole units of the packed format or equal parts of one,
-    whole groups or parts of one, and whole blocks of books or parts of one; rows of a block share their books. Blocks
-    that change their books have a tile alone. Several books with scales of their own are added before they are
+    whole groups or parts of one, and parts of a block of books; rows of a tile share their books. Several books with scales of their own are added before they are
     multiplied, and one book is not."""
     if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
         return False
@@ -389,9 +407,6 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if not plan.is_one and stage_k % plan.segment and plan.segment % stage_k:
         return False
-    has_blocks = plan.block_rows < spec.n or plan.switches_books
-    if not has_blocks:
-        return True
-    if not schedule.has_tile_each or not has_books_of_tile(spec, plan.rows):
+    if plan.has_blocks and not has_books_of_tile(spec, plan.rows):
         return False
-    return not plan.switches_books or (schedule.cluster == 1 and plan.block_k % stage_k == 0)
+    return not plan.switches_books or plan.block_k % stage_k == 0

@@ -20,6 +20,7 @@ from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
 from ..warpgroup_layouts import tiles_of_warp
 from .lattice_tables import bytes_of_codes
+from .next_books import loads_ahead
 from .schedules import codebook_us, entry_bytes
 from .wide import VectorPlan, can_look_up_wide
 
@@ -49,8 +50,10 @@ _BESIDE: Final = 0.7
 _STAGE: Final = 135
 _TILE: Final = 3700
 _FILL: Final = 2500
+"""Cycles for each stage, for each tile, and to take books into shared memory."""
 _SWITCH: Final = 1000
-"""Cycles for each stage, for each tile, to take books into shared memory in copies, and others in one."""
+_SWITCH_AHEAD: Final = 250
+"""Cycles until others have taken the place of books, and where these were loaded ahead."""
 _SHIFTED: Final = 300
 """Cycles for each stage and tile of a warp in which codes that are no bytes are shifted, and selected out of units that
 are wider than the stage."""
@@ -201,8 +204,6 @@ def _books(spec: LinearSpec, schedule: Schedule, device: Device) -> _Books:
     fitting = [1 << power for power in range(len(passes)) if one << power <= room]
     if not fitting:
         return _Books(0, 0)
-    if VectorPlan(spec, schedule).switches_books:
-        return _Books(1, sets * one)
     copies = min(fitting, key=lambda count: (passes[count.bit_length() - 1], count))
     return _Books(copies, sets * one * copies)
 
@@ -233,7 +234,8 @@ def _goes_on_beside(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, devi
     """Whether an SM has two blocks of a warpgroup, which change their books at different times."""
     if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each):
         return False
-    taken = device.shared_bytes - _room_for_books(spec, schedule, device) + _one_copy(spec) + _BLOCK_BYTES
+    taken = device.shared_bytes - _room_for_books(spec, schedule, device) + _books(spec, schedule, device).taken
+    taken += _BLOCK_BYTES
     registers = _registers(schedule, plan) * (schedule.threads + _PRODUCER_THREADS)
     return 2 * taken <= device.shared_bytes and 2 * registers <= _SM_REGISTERS
 
@@ -280,7 +282,10 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
         cycles *= _APART
     of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)
     if plan.switches_books:
-        of_tiles += waves * -(-spec.k // plan.block_k) * _SWITCH
+        # The first books of a tile are waited for.
+        of_tiles += waves * _FILL
+        switch = _SWITCH_AHEAD if loads_ahead(spec, schedule.threads) else _SWITCH
+        of_tiles += waves * -(-spec.k // plan.block_k) * (switch + together * books.taken / _LINE_BYTES)
     fills = (waves if schedule.has_tile_each else 1) * (_FILL + books.taken / 16)
     compute = (stages * cycles + of_tiles + fills) / device.cycles_per_us
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us

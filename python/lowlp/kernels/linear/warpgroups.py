@@ -324,7 +324,7 @@ class Block:
             for index, (part, _, product) in enumerate(plan.accumulators)
         )
 
-    def enter(self, row: ll.Scalar, stage: ll.Scalar) -> Any:
+    def enter(self, row: ll.Scalar, stage: ll.Scalar | int) -> Any:
         """What stages carry on beside accumulators, of the part of a tile that begins at `row` and `stage`."""
         return ()
 
@@ -456,7 +456,7 @@ class Block:
             at = self.go_to(work.place_of(number))
             acc = self.zeros()
             self.ask_for_ends(at.row, at.column)
-            carried = self.enter(at.row, small(0))
+            carried = self.enter(at.row, 0)
             for stage in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
                 acc, carried = self.with_stage(acc, carried, small(stage), at.row, at.column)
             for part, accumulators in by_parts(acc, plan.spec.products):

@@ -232,12 +232,13 @@ class _Block:
 
     def books_of(self, product: int) -> ll.Codebook | LatticeBooks:
         """The books of a product in their cache, where they are of all K; those that both products share once."""
-        if self.books is None:
-            self.books = self.load_books(self.block_of_rows(product))
-        elif self.plan.block_rows < self.plan.spec.n:
-            rows = self.block_of_rows(product)
-            self.books = ll.switch_codebook(self.books, self.books_view, offsets=[rows, 0])
-        return self.books
+        books: ll.Codebook | LatticeBooks | None = self.books
+        if books is None:
+            books = self.load_books(self.block_of_rows(product))
+        elif self.plan.block_rows < self.plan.spec.n and isinstance(books, ll.Codebook):
+            books = ll.switch_codebook(books, self.books_view, offsets=[self.block_of_rows(product), 0])
+        self.books = books
+        return books
 
     def load_books(self, rows: ll.Scalar | int) -> ll.Codebook | LatticeBooks:
         """The books of these rows, in their cache, where they are of all K."""

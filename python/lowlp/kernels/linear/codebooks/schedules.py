@@ -81,8 +81,8 @@ _JUDGED_ROWS: Final = 16
 """Of x, for which the parts of K are chosen."""
 _WORTH: Final = 0.8
 """K is divided where that takes at most so much of the time: without, kernels were measured."""
-# Cycles until books that are loaded are there, and where they were loaded ahead; until a block has what another has left,
-# and for an accumulator of that.
+# Cycles until books that are loaded are there, and where they were loaded ahead; until a block has what another has
+# left, and for an accumulator of that.
 _FILL_CYCLES: Final = 1200
 _AHEAD_CYCLES: Final = 300
 _HANDOVER_CYCLES: Final = 4000

@@ -141,7 +141,8 @@ class VectorBlock(Block):
             self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
         if operands.book_scales is not None:
             self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
-        self.made, self.books = [], ()
+        self.made: list[Any] = []
+        self.books: tuple[Any, ...] = ()
         if plan.has_blocks:
             self.following = NextBooks(plan.spec, operands.codebooks, self.books_view, plan.schedule.threads)
         else:
@@ -163,7 +164,7 @@ class VectorBlock(Block):
             return [0]
         return [(row + first) // plan.block_rows for first in plan.spec.first_rows]
 
-    def enter(self, row: ll.Scalar, stage: ll.Scalar) -> Any:
+    def enter(self, row: ll.Scalar, stage: ll.Scalar | int) -> Any:
         """The books of a stage, the entries that follow, and the block of K that they are of; nothing where all weights
         share books."""
         plan = self.plan
@@ -379,8 +380,8 @@ def wide_codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_codebook_kernel` has a program: stages are whole units of the packed format or equal parts of one,
-    whole groups or parts of one, and parts of a block of books; rows of a tile share their books. Several books with scales of their own are added before they are
-    multiplied, and one book is not."""
+    whole groups or parts of one, and parts of a block of books; rows of a tile share their books. Several books with
+    scales of their own are added before they are multiplied, and one book is not."""
     if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
         return False
     if schedule.multicast > 1:

@@ -52,12 +52,8 @@ _TILE: Final = 3700
 _FILL: Final = 2500
 """Cycles for each stage, for each tile, and to take books into shared memory."""
 _SWITCH: Final = 1000
-_SWITCH_AHEAD: Final = 250
+_SWITCH_AHEAD: Final = 100
 """Cycles until others have taken the place of books, and where these were loaded ahead."""
-_ENTRY: Final = 2500
-"""Cycles until the first books of a tile are there, where tiles have books of their own."""
-_REFILL: Final = 1.0
-"""Cycles for each of shared memory in which books are written."""
 _SHIFTED: Final = 300
 """Cycles for each stage and tile of a warp in which codes that are no bytes are shifted, and selected out of units that
 are wider than the stage."""
@@ -286,12 +282,11 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
         cycles *= _APART
     of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)
     if plan.switches_books:
-        # The first books of a tile are waited for.
-        of_tiles += waves * _ENTRY
         switch = _SWITCH_AHEAD if loads_ahead(spec, schedule.threads) else _SWITCH
-        blocks_of_books = stages * schedule.stage_k / plan.block_k
-        of_tiles += blocks_of_books * (switch + _REFILL * together * books.taken / _LINE_BYTES)
+        of_tiles += stages * schedule.stage_k / plan.block_k * (switch + together * books.taken / _LINE_BYTES)
     fills = (waves if schedule.has_tile_each else 1) * (_FILL + books.taken / 16)
+    if plan.switches_books:
+        fills = waves * (_SWITCH + books.taken / _LINE_BYTES)
     compute = (stages * cycles + of_tiles + fills) / device.cycles_per_us
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = _ORDER_US + 4.0 * m * spec.k / device.bytes_per_us

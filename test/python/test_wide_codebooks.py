@@ -55,7 +55,10 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec8:2x8:bf16", 72, 136, 136, "bf16", wide(row_tiles=2)),  # units of 32 rows, in each warp, and shared by two
         ("vec8:2x8:f16", 72, 136, 136, "f16", wide()),
         ("vec4:1x8:f16:64x128", 100, 600, 600, "f16", wide(share_tiles=False)),  # GPTVQ, the last block shorter
-        ("vec4:1x8:int8:128x256", 200, 768, 768, "f16", wide(warpgroups=2, share_tiles=False)),
+        ("vec4:1x8:f16:64x128", 100, 600, 600, "f16", wide(steps=1)),  # parts of tiles that begin in a block
+        ("vec4:1x8:int8:128x256", 200, 768, 768, "f16", wide(warpgroups=2)),
+        ("vec8:2x8:f16:64x256", 100, 1024, 1024, "f16", wide(cluster=2, scales_on="weights")),
+        ("vec8:2x8:int8:64x*", 150, 256, 256, "f16", wide(scales_on="weights")),
         ("vec4:1x8:f16", 100, 640, 64, "f16", wide()),  # several groups in a stage
         ("vec2:1x8:f16", 100, 200, 200, "f16", wide(column_tiles=2, columns=16)),
         ("vec8:2x12:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
@@ -82,12 +85,16 @@ def test_products(codec: str, n: int, k: int, group: int, activation: str, sched
         assert np.linalg.norm(found - wanted) <= LIMITS[activation] * np.linalg.norm(wanted)
 
 
-def test_gate_and_up_with_books_of_rows() -> None:
+@pytest.mark.parametrize(
+    ("codec", "schedule"),
+    [("vec8:2x8:f16:64x*", wide(row_tiles=2, share_tiles=False)), ("vec4:1x8:f16:64x128", wide(row_tiles=2))],
+)
+def test_gate_and_up_with_books_of_rows(codec: str, schedule: Schedule) -> None:
     """Each of both has a book of its own, one of them of another block of rows."""
     random = np.random.default_rng(1)
-    qw = weights(random, vectors_of("vec8:2x8:f16:64x*"), 256, 256, 128)
+    qw = weights(random, vectors_of(codec), 256, 256, 128)
     x = random.standard_normal((20, 256)).astype(np.float16)
-    y = run(qw, x, wide(row_tiles=2, share_tiles=False), epilogue="silu_mul")
+    y = run(qw, x, schedule, epilogue="silu_mul")
     gate, up = np.split(x.astype(np.float64) @ qw.dequantize().T, 2, axis=1)
     wanted = gate / (1 + np.exp(-gate)) * up
     assert np.linalg.norm(y - wanted) <= 1e-5 * np.linalg.norm(wanted)

@@ -151,6 +151,40 @@ lowlp.kernel @switch(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.pt
   lowlp.return
 }
 
+// Entries that were loaded before are only written there, by the threads that have one.
+// CHECK-LABEL: gpu.func @switch_to_loaded
+// CHECK: scf.for
+// CHECK: simt.load %{{.*}} align 16 : <global>
+// CHECK: simt.load %{{.*}} align 16 : <shared>
+// CHECK-NOT: simt.load {{.*}} : <global>
+// CHECK: gpu.barrier
+// CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %{{.*}}, %c2_i32 : i32
+// CHECK: scf.if %[[EXISTS]]
+// CHECK-NOT: simt.load
+// CHECK: simt.store {{.*}} align 16 : vector<8xf16>, <shared>
+// CHECK: gpu.barrier
+!rows = !lowlp.tile<32x8xf16, spatial(32, 1).local(1, 8)>
+lowlp.kernel @switch_to_loaded(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui1>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %v = lowlp.view_global %p shape [4, 2, 8] : !lowlp.ptr<f16> -> !lowlp.global<4x2x8xf16>
+  %w = lowlp.view_global %q shape [8, 4] : !lowlp.ptr<ui1> -> !lowlp.global<8x4xui1>
+  %r = lowlp.view_global %y shape [8, 32] : !lowlp.ptr<f16> -> !lowlp.global<8x32xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<32xui8>
+  %b = lowlp.load_codebook %v[%c0] placed %s : !lowlp.shared<32xui8> : !lowlp.global<4x2x8xf16> -> !small
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !lowlp.global<8x4xui1> -> !bits
+  %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%book = %b) -> (!small) {
+    %entries = lowlp.load_global %v[%i, %c0, %c0] : !lowlp.global<4x2x8xf16> -> !rows
+    %t = lowlp.lookup_vectors %c in %book[0] along 1 : !bits, !small -> !eights
+    lowlp.store_global %t, %r[%c0, %c0] in_bounds : !eights, !lowlp.global<8x32xf16>
+    %next = lowlp.switch_codebook %book to %v[%i] entries %entries : !rows : !lowlp.global<4x2x8xf16>, !small
+    scf.yield %next : !small
+  }
+  lowlp.return
+}
+
 // Entries of si8 that are all cast to f16 are held with 128 added: once in the fill, and nowhere else.
 !bytes = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 1, line_bytes = 4>>
 !raw = !lowlp.tile<16x16xsi8, local(2, 1).spatial(8, 4).local(1, 4)>

@@ -8,6 +8,7 @@
 !books = !lowlp.codebook<2x256x8xf16>
 !cached = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 2, shared = 128, copies = 8, line_bytes = 256, book_bytes = 128>>
 !view = !lowlp.global<?x3x2x256x8xf16>
+!entries = !lowlp.tile<512x8xf16, local(16, 1).spatial(32, 1).local(1, 8)>
 
 // CHECK-LABEL: lowlp.kernel @books
 lowlp.kernel @books(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 32 : i64,
@@ -17,6 +18,7 @@ lowlp.kernel @books(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %n: i32) attribute
   %c4 = arith.constant 4 : index
   %m = arith.index_castui %n : i32 to index
   %v = lowlp.view_global %p shape [%m, 3, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  %flat = lowlp.view_global %p shape [%m, 3, 512, 8] : !lowlp.ptr<f16> -> !lowlp.global<?x3x512x8xf16>
   %w = lowlp.view_global %q shape [2, 16, 4] : !lowlp.ptr<ui8> -> !lowlp.global<2x16x4xui8>
   %codes = lowlp.load_global %w[%c0, %c0, %c0] : !lowlp.global<2x16x4xui8> -> !codes
   // CHECK: lowlp.load_codebook %{{.*}}[%{{.*}}, %{{.*}}] cache <registers = 1, shared = 2, line_bytes = 32, book_bytes = 16> : !lowlp.global<?x3x2x256x8xf16> -> !lowlp.codebook<2x256x8xf16>
@@ -26,7 +28,10 @@ lowlp.kernel @books(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %n: i32) attribute
     %next = lowlp.switch_codebook %book to %v[%i, %c0] : !view, !books
     // CHECK: lowlp.lookup_vectors %{{.*}} part [1] in %{{.*}}[1] along 1 : !lowlp.tile<2x16x4xui8, {{.*}}>, !lowlp.codebook<2x256x8xf16> -> !lowlp.tile<16x32xf16,
     %t = lowlp.lookup_vectors %codes part [1] in %next[1] along 1 : !codes, !books -> !values
-    scf.yield %next : !books
+    %rows = lowlp.load_global %flat[%i, %c1, %c0, %c0] : !lowlp.global<?x3x512x8xf16> -> !entries
+    // CHECK: lowlp.switch_codebook %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}] entries %{{.*}} : !lowlp.tile<512x8xf16, {{.*}}> : !lowlp.global<?x3x2x256x8xf16>, !lowlp.codebook<2x256x8xf16>
+    %after = lowlp.switch_codebook %next to %v[%i, %c1] entries %rows : !entries : !view, !books
+    scf.yield %after : !books
   }
   %tile = lowlp.alloc_shared : !lowlp.shared<32768xui8>
   // CHECK: lowlp.load_codebook {{.*}} placed %{{.*}} : !lowlp.shared<32768xui8> estimate <register_hits = 100, shared_hits = 800, global_hits = 100, bank_passes = 100, fill_bytes = 8, gather_bytes = 9, reason = "why">

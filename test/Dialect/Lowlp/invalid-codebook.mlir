@@ -482,3 +482,29 @@ func.func @layout(%codes: !part, %b: !books) {
   %t = lowlp.lookup_vectors %codes in %b[0] along 0 : !part, !books -> !values
   return
 }
+
+// -----
+
+!books = !lowlp.codebook<2x256x8xf16>
+!view = !lowlp.global<4x2x256x8xf16>
+!few = !lowlp.tile<256x8xf16, local(8, 1).spatial(32, 1).local(1, 8)>
+func.func @too_few_entries(%p: !lowlp.ptr<f16>, %b: !books, %rows: !few) {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  // expected-error @below {{entries must be a tile of at least 512x8x'f16', but are '!lowlp.tile<256x8xf16}}
+  %s = lowlp.switch_codebook %b to %v[%c0] entries %rows : !few : !view, !books
+  return
+}
+
+// -----
+
+!books = !lowlp.codebook<16x8xf16>
+!view = !lowlp.global<4x16x8xf16>
+!parts = !lowlp.tile<16x8xf16, spatial(16, 2).local(1, 4)>
+func.func @entries_in_parts(%p: !lowlp.ptr<f16>, %b: !books, %rows: !parts) {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 16, 8] : !lowlp.ptr<f16> -> !view
+  // expected-error @below {{each thread must hold entries whole: their layout must end in local(1, 8), but is 'spatial(16, 2).local(1, 4)'}}
+  %s = lowlp.switch_codebook %b to %v[%c0] entries %rows : !parts : !view, !books
+  return
+}

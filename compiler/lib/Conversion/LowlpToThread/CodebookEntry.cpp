@@ -104,8 +104,8 @@ Value lowlp::extractEntry(OpBuilder &builder, Location loc,
                           CodebookType codebook, Value registers, int64_t i) {
   Type type = getEntryType(codebook);
   if (!isPacked(codebook.getElementType()))
-    return vector::ExtractStridedSliceOp::create(
-        builder, loc, registers, i, codebook.getVectorLength(), 1);
+    return vector::ExtractStridedSliceOp::create(builder, loc, registers, i,
+                                                 codebook.getVectorLength(), 1);
   PackedBits bits(builder, loc, registers);
   int64_t first = 8 * i, width = 8 * codebook.getEntryBytes();
   if (!isa<VectorType>(type))

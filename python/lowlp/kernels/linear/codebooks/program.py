@@ -49,7 +49,6 @@ from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
-from .next_books import NextBooks
 from .splits import Part, SplitEnding, part_of
 
 # Vectors that lanes of a row hold side by side.
@@ -403,19 +402,19 @@ class _Block:
         """The result with blocks of K that have books of their own, from `first` on up to `stop`."""
         plan, spec = self.plan, self.plan.spec
         rows, books = self.block_of_rows(product), self.books
-        following = NextBooks(spec, self.operands.codebooks, self.books_view, 32 * plan.schedule.warps)
         if books is None:
             books = ll.load_codebook(self.books_view, offsets=[rows, first])
-        rows_after = self.block_of_rows(min(product + 1, spec.products - 1))
         of_block = plan.block_k // plan.segment
         for block in ll.range(first, stop):
-            # Without a branch: after the last block come the first books of the next product.
-            is_last = (block + 1) // stop
-            at = rows + is_last * (rows_after - rows), block + 1 - is_last * (stop - first)
-            loaded = following.load(*at)
             end = ll.minimum((block + 1) * of_block, spec.k // plan.segment)
             acc, ahead = make(product, books, block * of_block, end, acc, ahead)
-            books = following.switch(books, *at, loaded)
+            # Without a branch, so that the next entries are loaded with what stands in front.
+            at = [rows, ll.minimum(block + 1, stop - 1)]
+            if product + 1 < spec.products:
+                # After the last block come the first books of the next product.
+                is_last = (block + 1) // stop
+                at = [rows + is_last * (self.block_of_rows(product + 1) - rows), block + 1 - is_last * (stop - first)]
+            books = ll.switch_codebook(books, self.books_view, offsets=at)
         self.keep(books)
         return acc
 

@@ -20,7 +20,6 @@ from ..candidates import plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from .lattice_tables import WORD_BYTES
-from .next_books import loads_ahead
 from .program import has_codebook_program
 
 _COLUMNS: Final = (8, 16, 32, 64)
@@ -81,10 +80,8 @@ _JUDGED_ROWS: Final = 16
 """Of x, for which the parts of K are chosen."""
 _WORTH: Final = 0.8
 """K is divided where that takes at most so much of the time: without, kernels were measured."""
-# Cycles until books that are loaded are there, and where they were loaded ahead; until a block has what another has
-# left, and for an accumulator of that.
+# Cycles until books that are loaded are there, until a block has what another has left, and for an accumulator of that.
 _FILL_CYCLES: Final = 1200
-_AHEAD_CYCLES: Final = 300
 _HANDOVER_CYCLES: Final = 4000
 _ADD_CYCLES: Final = 40
 # Passes of a phase where entries have one copy, and cycles for 32 entries of global memory.
@@ -222,8 +219,7 @@ def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -
         return cycles
     # While a block waits for its next books, the others go on.
     switches = passes * part * -(-spec.k // spec.book_columns)
-    wait = _AHEAD_CYCLES if loads_ahead(spec, 32 * schedule.warps) else _FILL_CYCLES
-    return cycles + switches * (_fill_cycles(spec, device) * resident + wait / resident)
+    return cycles + switches * (_fill_cycles(spec, device) * resident + _FILL_CYCLES / resident)
 
 
 def _largest_part(spec: LinearSpec, schedule: Schedule) -> float:

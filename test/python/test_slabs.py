@@ -105,7 +105,9 @@ def test_slabs_have_all_rows_once() -> None:
         ("int4 g128 f16", 1024, False),
         ("uint4 g32 f16 zeros:f16", 6144, True),
         ("vec8:1x16:f16 channel f16", 2048, True),
-        ("vec8:2x8:f16 channel f16", 1024, False),
+        ("vec8:2x8:f16 channel f16", 512, False),
+        ("vec8:2x12:f16 channel f16", 512, True),
+        ("vec8:1x8:f16 channel f16", 1024, False),
         ("e8p+e8p channel f16", 4096, True),
     ],
 )

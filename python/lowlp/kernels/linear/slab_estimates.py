@@ -6,8 +6,11 @@ from typing import Final
 
 from lowlp.schedules.device import H200, Device
 
+from .codebooks.schedules import codebook_us
+from .codebooks.wide_schedules import wide_us
 from .estimates import estimated_us
 from .schedule import Schedule
+from .slabs import has_books_in_shared
 from .spec import LinearSpec
 
 MOST_BYTES: Final = 256 << 20
@@ -15,6 +18,7 @@ MOST_BYTES: Final = 256 << 20
 _SLAB_ROWS: Final = 256
 """Slabs begin at multiples of so many rows, whole tiles of libraries."""
 _LEAST_ROWS: Final = 768
+_LEAST_ROWS_OF_LARGE_BOOKS: Final = 256
 """Of x, from which slabs are thought of."""
 _GAIN: Final = 0.95
 """Part of the time of the kernel that decodes in the product from which slabs are taken."""
@@ -35,14 +39,14 @@ _OF_BANDWIDTH: Final = 0.85
 _OVER_ESTIMATE: Final = {1024: 1.03, 2048: 1.045, 4096: 1.05}
 _OVER_ESTIMATE_OF_MANY: Final = 1.1
 _OVER_ESTIMATE_OF_TABLES: Final = 1.05
-# Over the time of halves what products took that look vectors up, of 12 problems each on an H100 (docs/adr/0098): of
-# books that are little beside shared memory and more for each of them; of several computed ones; and of large books.
-# And microseconds for a million vectors of large books to be looked up for a slab.
+# The same of kernels that look vectors up, and microseconds for a million vectors to be looked up for a slab, in shared
+# memory, beside what is written, and in the L2 cache. Of 216 problems on an H100 so that the choice takes 1 % more than
+# the better in the mean (docs/adr/0102).
+_OVER_ESTIMATE_OF_VECTORS: Final = 1.2
+_US_OF_VECTORS: Final = 0.3
+_US_OF_FAR_VECTORS: Final = 3.2
 _FEW_BYTES: Final = 16 << 10
-_LITTLE_BOOKS: Final = (1.0, 0.075)
-_COMPUTED_BOOKS: Final = 1.42
-_LARGE_BOOKS: Final = 2.1
-_US_OF_VECTORS: Final = 4.2
+"""Of books that are little beside shared memory."""
 
 
 def parts_of_slabs(n: int, k: int) -> list[slice]:
@@ -67,13 +71,14 @@ def slabs_us(spec: LinearSpec, m: int, device: Device = H200) -> float:
     decoded = _DECODE_US * slabs + moved / (_OF_BANDWIDTH * device.bytes_per_us)
     if _has_large_books(spec):
         assert spec.vectors is not None
-        decoded += _US_OF_VECTORS * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books
+        of_vectors = _US_OF_VECTORS if has_books_in_shared(spec) else _US_OF_FAR_VECTORS
+        decoded += of_vectors * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books
     return decoded + product_us(spec, m, device) + _BEGIN_US * (slabs - 1)
 
 
 def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> bool:
     """Whether m rows of x take less time by slabs than by a kernel that decodes in the product."""
-    if m < _LEAST_ROWS:
+    if m < (_LEAST_ROWS_OF_LARGE_BOOKS if _has_large_books(spec) else _LEAST_ROWS):
         return False
     if spec.vectors is None:
         over = next((over for rows, over in _OVER_ESTIMATE.items() if m <= rows), _OVER_ESTIMATE_OF_MANY)
@@ -81,17 +86,13 @@ def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device
             over *= _OVER_ESTIMATE_OF_TABLES
         decoding = over * estimated_us(spec, schedule, m, device)
     else:
-        decoding = _over_halves(spec) * product_us(spec, m, device)
+        estimate = wide_us if schedule.warpgroups else _without_warpgroups_us
+        decoding = _OVER_ESTIMATE_OF_VECTORS * estimate(spec, schedule, m, device)
     return slabs_us(spec, m, device) <= _GAIN * decoding
 
 
-def _over_halves(spec: LinearSpec) -> float:
-    """The time of a kernel that looks vectors up in the product, over that of halves."""
-    vectors = spec.vectors
-    assert vectors is not None
-    if vectors.lattices:
-        return _COMPUTED_BOOKS if vectors.books > 1 else _LITTLE_BOOKS[0]
-    return _LARGE_BOOKS if _has_large_books(spec) else _LITTLE_BOOKS[0] + _LITTLE_BOOKS[1] * vectors.books
+def _without_warpgroups_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    return codebook_us(spec, m, device)
 
 
 def _has_large_books(spec: LinearSpec) -> bool:

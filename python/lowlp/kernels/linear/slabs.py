@@ -6,7 +6,8 @@ numbers of `dequantize()`, rounded once.
 
     step, segment, piece, part   as of products by warpgroups (`warpgroups`)
     block   a part of the rows, and every `chunks`-th of its stages along K
-    stored  a piece as threads store it: neighbours along K, 16 bytes of them, so that lines are written whole
+    stored  a piece as threads store it: neighbours along K, 16 bytes of them, so that lines are written whole. Vectors
+            of so many bytes are stored as they are looked up
 
 Weights are made as for `scales_on='weights'`, or of codebooks from the entries of their vectors, in f32.
 """
@@ -14,6 +15,7 @@ Weights are made as for `scales_on='weights'`, or of codebooks from the entries 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from dataclasses import replace
 from typing import Any, Final
@@ -39,6 +41,8 @@ _BLOCKS: Final = 2112
 _NUMBERS: Final = ("slab", "first", "rows", "chunks")
 _PREFERRED_STEPS: Final = (4, 2, 8, 1, 3, 6)
 """Units along K that a block has at a time, as they are tried; others follow."""
+_SHARED_BYTES: Final = 1 << 17
+"""Of books, at most, that shared memory has room for."""
 
 
 def slab_spec(spec: LinearSpec) -> LinearSpec:
@@ -53,9 +57,11 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
     if spec.is_of_bytes or spec.experts or spec.table == "group" or spec.k % _ELEMENTS:
         return None
     tiles = spec.rows_of_unit // 16
-    for steps in dict.fromkeys((*_PREFERRED_STEPS, *STEPS)):
+    # Large books leave an SM room for one block: it has many warps, which wait for nothing of each other.
+    of_block = (4, 2, 1) if _stores_vectors(spec) else (1,)
+    for warpgroups, steps in itertools.product(of_block, dict.fromkeys((*_PREFERRED_STEPS, *STEPS))):
         schedule = Schedule(
-            stages=2, warpgroups=1, row_tiles=tiles, steps=steps, scales_on="weights", share_tiles=False
+            stages=2, warpgroups=warpgroups, row_tiles=tiles, steps=steps, scales_on="weights", share_tiles=False
         )
         if spec.vectors is not None:
             # Several books are added before scales; of one there is nothing to add.
@@ -65,6 +71,21 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
         elif can_go_wide(spec, schedule):
             return schedule
     return None
+
+
+def has_books_in_shared(spec: LinearSpec) -> bool:
+    """Whether vectors are looked up in shared memory, or computed from what is there."""
+    vectors = spec.vectors
+    if vectors is None or vectors.lattices:
+        return vectors is not None
+    bytes_of_value = 1 if vectors.entries in ("int8", "f8e4m3") else 2
+    return (vectors.books << vectors.bits) * vectors.vector * bytes_of_value <= _SHARED_BYTES
+
+
+def _stores_vectors(spec: LinearSpec) -> bool:
+    """Whether vectors are stored as they are looked up. What waits for the L2 cache does not wait for an exchange too,
+    and writes whole lines."""
+    return has_books_in_shared(spec) and spec.vectors is not None and spec.vectors.vector >= _ELEMENTS
 
 
 def chunks_for(spec: LinearSpec, schedule: Schedule, rows: int) -> int:
@@ -153,6 +174,14 @@ class _VectorSlabBlock(_SlabBlock, VectorBlock):
             return [ll.load_scalar(view, offsets=[book]) for book in range(books)]
         at = [self.rows_of_books(self.row)[0], stage // plan.stages_of_block if plan.switches_books else 0]
         return [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(books)]
+
+    def store(self, values: ll.Tile, part: int, k: ll.Scalar) -> None:
+        """As of other weights, or without an exchange."""
+        if not _stores_vectors(self.plan.spec):
+            super().store(values, part, k)
+            return
+        at = self.row - self.first + part * self.plan.rows_of_part
+        ll.store_global(values, self.slab, offsets=[at, k])
 
     @ll.inline
     def store_stage(self, stage, books):  # type: ignore[no-untyped-def]

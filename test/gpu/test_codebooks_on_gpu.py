@@ -124,7 +124,7 @@ WIDE: dict[str, Any] = {"stages": 2, "steps": 2, "warpgroups": 2, "row_tiles": 1
         (8, 8, 2, "f16", 2056, 2048, None, Schedule(128, column_tiles=2, scales_on="weights", **WIDE)),
         (8, 8, 2, "f16", 1000, 520, None, Schedule(64, **WIDE)),
         (4, 8, 1, "f16", 1024, 2048, (256, 256), Schedule(128, share_tiles=False, **WIDE | {"row_tiles": 2})),
-        (4, 8, 1, "f16", 1024, 2048, (256, 256), Schedule(64, share_tiles=False, **WIDE | {"warpgroups": 1})),
+        (4, 8, 1, "f16", 1024, 2048, (256, 256), Schedule(64, **WIDE)),
         (8, 12, 2, "int8", 520, 768, None, Schedule(64, scales_on="weights", **WIDE)),
         (8, 12, 2, "int8", 1000, 1032, None, Schedule(128, column_tiles=2, scales_on="weights", **WIDE | {"steps": 1})),
         (8, 12, 2, "f16", 1000, 1032, None, Schedule(88, column_tiles=2, scales_on="weights", **WIDE | {"steps": 1})),

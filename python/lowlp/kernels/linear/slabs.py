@@ -59,9 +59,10 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
     tiles = spec.rows_of_unit // 16
     # Large books leave an SM room for one block: it has many warps, which wait for nothing of each other.
     of_block = (4, 2, 1) if _stores_vectors(spec) else (1,)
-    for warpgroups, steps in itertools.product(of_block, dict.fromkeys((*_PREFERRED_STEPS, *STEPS))):
+    steps_along_k = dict.fromkeys((*_PREFERRED_STEPS, *STEPS))
+    for row_tiles, warpgroups, steps in itertools.product(dict.fromkeys((tiles, 1)), of_block, steps_along_k):
         schedule = Schedule(
-            stages=2, warpgroups=warpgroups, row_tiles=tiles, steps=steps, scales_on="weights", share_tiles=False
+            stages=2, warpgroups=warpgroups, row_tiles=row_tiles, steps=steps, scales_on="weights", share_tiles=False
         )
         if spec.vectors is not None:
             # Several books are added before scales; of one there is nothing to add.

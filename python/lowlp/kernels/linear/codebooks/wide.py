@@ -34,7 +34,7 @@ from lowlp_runtime.vector_order import padded_columns
 from ..parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from ..warpgroup_layouts import Plan, tiles_of_warp
+from ..warpgroup_layouts import Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
@@ -387,6 +387,9 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     if schedule.multicast > 1:
         return False
     tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
+    # Units of so many rows that a warp has no registers for a step of each.
+    if piece_k(spec, schedule) < STEP_K:
+        return False
     if spec.groups > 1 and spec.group_size % STEP_K:
         return False
     if stage_k % spec.unit_k and spec.unit_k % stage_k:

@@ -11,9 +11,8 @@ import numpy as np
 from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp.compiler.kernel_cache import Once
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.attention.append import append_kernel
+from lowlp.kernels.attention.append import append_kernel, takers_of
 from lowlp.kernels.attention.append_spec import AppendSpec, tokens_at_once
-from lowlp.kernels.attention.append_vectors import takers_of_vectors
 from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp.schedules.device import device_of
 from lowlp_runtime.array import is_torch_tensor
@@ -125,7 +124,7 @@ def _kernel_for(
     if spec.recent:
         numbers["recent_pages"] = cache.recent_pages
     if spec.kind.vector:
-        numbers["takers"] = takers_of_vectors(spec, k.shape[0], processors)
+        numbers["takers"] = takers_of(spec, k.shape[0], processors)
     return spec, numbers
 
 

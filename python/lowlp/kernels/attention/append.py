@@ -13,8 +13,10 @@ from typing import Any
 from lowlp import language as ll
 from lowlp.layouts.register_layout import local, spatial
 
+from . import append_products, append_vectors
+from .append_products import ProductBlock, finds_by_products
 from .append_spec import AppendSpec, slot_of
-from .append_vectors import VectorBlock, grid_of_vectors, threads_of_vectors
+from .append_vectors import VectorBlock
 from .spec import CacheType
 
 _HEADS = 8
@@ -150,15 +152,28 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
     if kind.vector:
         strides["takers"] = ll.i32
-    blocks = -(-spec.kv_heads // _HEADS)
+    blocks, threads, parts = -(-spec.kv_heads // _HEADS), _HEADS * _lanes(spec), 0
+    if finds_by_products(spec):
+        threads, parts = append_products.THREADS, append_products.parts_of_products(spec)
+    elif kind.vector:
+        threads, parts = append_vectors.threads_of_vectors(), append_vectors.parts_of_vectors(spec)
+
+    of_vectors: type[ProductBlock] | type[VectorBlock] = ProductBlock if finds_by_products(spec) else VectorBlock
+    block = of_vectors if kind.vector else _Block
 
     def trace(**operands: Any) -> None:
-        (VectorBlock if kind.vector else _Block)(spec, operands).run()
+        block(spec, operands).run()
 
     return ll.make_kernel(
         trace,
         name=f"append_{spec.cache.replace('-', '')}",
         parameters=parameters | {"tokens": ll.i32, "pages": ll.i32} | strides,
-        grid=grid_of_vectors(spec) if kind.vector else lambda tokens: (tokens, blocks),
-        num_threads=threads_of_vectors() if kind.vector else _HEADS * _lanes(spec),
+        grid=(lambda takers: (takers, parts)) if kind.vector else lambda tokens: (tokens, blocks),
+        num_threads=threads,
     )
+
+
+def takers_of(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
+    """How many blocks take the batches of tokens of a part, of a cache with codebooks."""
+    takers = append_products.takers_of_products if finds_by_products(spec) else append_vectors.takers_of_vectors
+    return takers(spec, tokens, multiprocessors)

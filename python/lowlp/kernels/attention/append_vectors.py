@@ -55,12 +55,6 @@ def parts_of_vectors(spec: AppendSpec) -> int:
     return 2 * spec.kv_heads * (spec.head_dim // spec.kind.vector // groups_at_once(spec))
 
 
-def grid_of_vectors(spec: AppendSpec) -> Any:
-    """The grid: blocks that take tokens in turn, by groups of keys and values of heads."""
-    parts = parts_of_vectors(spec)
-    return lambda takers: (takers, parts)
-
-
 def takers_of_vectors(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
     """How many blocks take the batches of tokens of a part: as many as run at once, but one for each at most."""
     batches = -(-tokens // spec.tokens_at_once)

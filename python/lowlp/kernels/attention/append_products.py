@@ -1,0 +1,189 @@
+"""New keys and values as codes of codebooks, found by tensor cores, and put into a paged cache where slots say.
+
+The entry c that is nearest to a vector x is that of the largest x . c - |c|^2 / 2, since |x - c|^2 is |x|^2 less twice
+that. A block is a warp and has a group of channels of a head's keys or values: the entries of its book are 16 operands a
+[16 entries, 16 channels], of which the last are zeros, and their -|c|^2 / 2 the accumulators that products begin with.
+It takes batches of tokens in turn, eight of them in a product:
+
+    scores    [16, 8] each = a x^T - |c|^2 / 2, products exact, sums in f32
+    largest   of all operands, element by element, then of a column
+    code      of those that are it the lowest: operands from the last to the first, then rows
+
+Roundings are relative to |x| |c| and |c|^2, so a code is not that of `KVCodebooks.encode`, which computes in float64,
+only where two scores agree to a few 2^-23 of these. A column has nothing of the others, so one token at a time gives
+the codes that all at once do.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+from lowlp import language as ll
+from lowlp.kernels.stream_k import small
+from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
+
+from .append_spec import AppendSpec
+from .spec import ENTRIES
+from .stagger import KEY_LANES, VALUE_LANES, books_view, class_of, near, place_of
+
+THREADS: Final = 32
+_ROWS: Final = 16
+_COLUMNS: Final = 8
+_NO_ROW: Final = -(2**30)
+_BLOCKS_PER_SM: Final = 32
+"""That there are about, of which a quarter run at once."""
+# PTX ISA, "Matrix Fragments for mma.m16n8k16".
+_A: Final = column_local(2, 2) * spatial(8, 4) * local(1, 2)
+_X: Final = local(1, 2) * spatial(8, 4) * local(1, 2)
+_SCORES: Final = local(2, 1) * spatial(8, 4) * local(1, 2)
+
+
+def finds_by_products(spec: AppendSpec) -> bool:
+    """Whether tokens and entries are halves of one type, whose products are exact."""
+    return bool(spec.kind.vector) and spec.source == spec.kind.compute
+
+
+def parts_of_products(spec: AppendSpec) -> int:
+    """Among how many blocks a token's keys and values are divided."""
+    return 2 * spec.kv_heads * (spec.head_dim // spec.kind.vector)
+
+
+def takers_of_products(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
+    """How many blocks take the batches of tokens of a part."""
+    batches = -(-tokens // batch_of(spec))
+    return max(1, min(batches, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_products(spec))))
+
+
+def batch_of(spec: AppendSpec) -> int:
+    """Tokens whose codes a block stores together."""
+    return THREADS if spec.tokens_at_once > 1 else _COLUMNS
+
+
+class ProductBlock:
+    """What a block does, as it is traced."""
+
+    def __init__(self, spec: AppendSpec, operands: dict[str, Any]) -> None:
+        self.spec, self.operands = spec, operands
+        self.taker, part = ll.block_indices()
+        part = small(part)
+        self.groups, self.batch = spec.head_dim // spec.kind.vector, batch_of(spec)
+        self.head, self.is_value = part // (2 * self.groups), part // self.groups % 2
+        self.group = part % self.groups
+        # A token of the batch for each lane, or each four lanes.
+        self.tokens: Layout = reduce(spatial(self.batch, THREADS // self.batch), dims=[1])
+        self.codes = ll.alloc_shared("uint8", [self.batch])
+
+    @ll.inline
+    def run(self):  # type: ignore[no-untyped-def]
+        """Puts the group of all tokens into the cache, but for those whose slot is negative."""
+        if self.is_value == 0:
+            self.store_all("k", "keys")
+        else:
+            self.store_all("v", "values")
+
+    @ll.inline
+    def store_all(self, source, name):  # type: ignore[no-untyped-def]
+        """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
+        operands, batch = self.operands, self.batch
+        operands_a = [self.entries_of(name, first) for first in range(0, ENTRIES, _ROWS)]
+        for first in ll.range(self.taker * batch, operands["tokens"], operands["takers"] * batch):
+            for column in range(0, batch, _COLUMNS):
+                x = self.vectors_of(source, first + column, _X)
+                codes = self.nearest(operands_a, x)
+                ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[column], in_bounds=True)
+            ll.synchronize()
+            self.store_codes(name, first)
+            if self.spec.recent:
+                self.store_recent(source, name, first)
+            ll.synchronize()
+
+    def entries_of(self, name: str, first: int) -> tuple[ll.Tile, ll.Tile]:
+        """Entries of the group's book from one on, and what scores begin with."""
+        spec = self.spec
+        books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"])
+        offsets = [self.head, 0 if name == "keys" else 1, self.group, first, 0]
+        entries = ll.load_global(books, offsets=offsets, layout=_A)
+        wide = ll.cast(entries, "f32")
+        squares = ll.sum(wide * wide, 1, keep_dims=True)
+        squares = ll.convert_layout(squares, _SCORES.reduce([1], keep_dims=True))
+        return entries, ll.full(0.0, "f32", layout=_SCORES) - squares * 0.5
+
+    def nearest(self, operands_a: list[tuple[ll.Tile, ll.Tile]], x: ll.Tile) -> ll.Tile:
+        """The codes of eight vectors."""
+        scores = [ll.dot(entries, ll.transpose(x), begin) for entries, begin in operands_a]
+        largest = ll.max(functools.reduce(ll.maximum, scores), 0, keep_dims=True)
+        # Where no score is a number, an entry that there is not, and then the last one.
+        number: Any = ll.full(len(scores), "int32", layout=_SCORES)
+        for index in reversed(range(len(scores))):
+            number = ll.where(ll.equal(scores[index], largest), ll.full(index, "int32", layout=_SCORES), number)
+        entries = number * _ROWS + ll.iota(0, layout=_SCORES, dtype="int32")
+        codes: ll.Tile = ll.minimum(ll.min(entries, 0), ENTRIES - 1)
+        return codes
+
+    def vectors_of(self, source: str, first: Any, held: Layout) -> ll.Tile:
+        """The group's vectors of tokens from one on, [tokens, channels]; zeros where no token, or no channel, is."""
+        spec, operands, vector = self.spec, self.operands, self.spec.kind.vector
+        strides = [spec.head_dim, operands[f"{source}_stride"], vector, 1]
+        heads, tokens = spec.kv_heads, operands["tokens"]
+        if not spec.ordered:
+            rows = ll.view_global(operands[source], shape=[heads, self.groups, tokens, vector],
+                                  strides=[strides[0], vector, strides[1], 1])  # fmt: skip
+            return ll.load_global(rows, offsets=[self.head, self.group, first, 0], layout=held)
+        order = ll.view_global(operands["order"], shape=[self.groups, vector])
+        of_order = held.reduce([0], keep_dims=True)
+        channels = ll.load_global(order, offsets=[self.group, 0], layout=of_order)
+        rows = ll.view_global(operands[source], shape=[heads, tokens, spec.head_dim], strides=[*strides[:2], 1])
+        x = ll.gather_global(rows, channels, dim=1, offsets=[self.head, first, 0], layout=held)
+        if held.shape[1] == vector:
+            return x
+        return ll.where(ll.iota(1, layout=held, dtype="int32") < vector, x, ll.full(0.0, x.dtype.name, layout=held))
+
+    def slots_of(self, name: str, first: Any) -> ll.Tile:
+        """The slots of a batch, negative where no token is."""
+        view = ll.view_global(
+            self.operands[name], shape=[self.operands["tokens"]], strides=[2 if self.spec.wide_slots else 1]
+        )
+        slots = ll.load_global(view, offsets=[first], layout=self.tokens)
+        number = ll.iota(0, layout=self.tokens, dtype="int32") + ll.full(first, "int32", layout=self.tokens)
+        is_there = number < ll.full(self.operands["tokens"], "int32", layout=self.tokens)
+        return ll.where(is_there, slots, ll.full(-1, "int32", layout=self.tokens))
+
+    def rows_at(self, slots: ll.Tile) -> ll.Tile:
+        """The rows of the cache that the head has of slots; none where these are negative."""
+        page, heads = self.spec.page, self.spec.kv_heads
+        begin = slots // page * (heads * page) + slots % page
+        rows = begin + ll.full(self.head * page, "int32", layout=slots.layout)
+        return ll.where(slots < 0, ll.full(_NO_ROW, "int32", layout=slots.layout), rows)
+
+    def store_codes(self, name: str, first: Any) -> None:
+        """The codes of a batch in their slots, each in the place that the group has in the row of its token."""
+        spec, kind = self.spec, self.spec.kind
+        slots = self.slots_of("slots", first)
+        rows, count = self.rows_at(slots), self.operands["pages"] * (spec.kv_heads * spec.page)
+        codes = ll.load_shared(self.codes, offsets=[0], layout=self.tokens, in_bounds=True)
+        column = self.tokens.unsqueeze(1)
+        codes, rows = (ll.view(tile, dtype=tile.dtype.name, layout=column) for tile in (codes, rows))
+        view = ll.view_global(self.operands[name], shape=[count, self.groups])
+        if not kind.is_staggered(spec.head_dim):
+            ll.scatter_global(codes, view, rows, dim=0, offsets=[0, self.group])
+            return
+        of_token = ll.view(class_of(slots), dtype="int32", layout=column)
+        is_value = name == "values"
+        neighbours = near(kind, spec.head_dim, VALUE_LANES if is_value else KEY_LANES)
+        for number in range(neighbours):
+            place = place_of(kind, spec.head_dim, is_value, self.group, number)
+            is_class = ll.equal(of_token & (neighbours - 1), number)
+            at = ll.where(is_class, rows, ll.full(_NO_ROW, "int32", layout=column))
+            ll.scatter_global(codes, view, at, dim=0, offsets=[0, place])
+
+    def store_recent(self, source: str, name: str, first: Any) -> None:
+        """Vectors in f16, in the slots of what is kept so."""
+        spec, vector = self.spec, self.spec.kind.vector
+        rows = self.rows_at(self.slots_of("recent_slots", first))
+        held = self.tokens.unsqueeze(1) * local(1, vector)
+        x = ll.cast(self.vectors_of(source, first, held), spec.kind.compute)
+        count = self.operands["recent_pages"] * (spec.kv_heads * spec.page)
+        kept = ll.view_global(self.operands[f"recent_{name}"], shape=[count, self.groups * vector])
+        at = ll.view(rows, dtype="int32", layout=self.tokens.unsqueeze(1))
+        ll.scatter_global(x, kept, at, dim=0, offsets=[0, self.group * vector])

@@ -11,8 +11,8 @@ import numpy as np
 from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp.compiler.kernel_cache import Once
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.attention.append import append_kernel, takers_of
-from lowlp.kernels.attention.append_spec import AppendSpec, tokens_at_once
+from lowlp.kernels.attention.append import append_kernel, has_few_tokens, takers_of
+from lowlp.kernels.attention.append_spec import AppendSpec
 from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp.schedules.device import device_of
 from lowlp_runtime.array import is_torch_tensor
@@ -118,7 +118,7 @@ def _kernel_for(
         recent=cache.recent > 0,
         books=cache.books_type,
         ordered=cache.is_ordered,
-        tokens_at_once=tokens_at_once(k.shape[0]) if cache.codebooks is not None else 1,
+        few_tokens=cache.codebooks is None or has_few_tokens(source, cache.books_type, k.shape[0]),
     )
     numbers = {"tokens": k.shape[0], "pages": cache.pages, "k_stride": strides[0], "v_stride": strides[1]}
     if spec.recent:

@@ -21,6 +21,8 @@ from .spec import CacheType
 
 _HEADS = 8
 _NO_ROW = -(2**30)
+_FEW_TOKENS = 64
+"""That each have a block of the grid, or eight have, of caches with codebooks."""
 
 
 def stored_element(kind: CacheType) -> str:
@@ -152,9 +154,10 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
     if kind.vector:
         strides["takers"] = ll.i32
-    blocks, threads, parts = -(-spec.kv_heads // _HEADS), _HEADS * _lanes(spec), 0
+    blocks, threads, parts, resident = -(-spec.kv_heads // _HEADS), _HEADS * _lanes(spec), 0, 0
     if finds_by_products(spec):
         threads, parts = append_products.THREADS, append_products.parts_of_products(spec)
+        resident = append_products.resident_blocks(spec)
     elif kind.vector:
         threads, parts = append_vectors.threads_of_vectors(), append_vectors.parts_of_vectors(spec)
 
@@ -170,7 +173,13 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
         parameters=parameters | {"tokens": ll.i32, "pages": ll.i32} | strides,
         grid=(lambda takers: (takers, parts)) if kind.vector else lambda tokens: (tokens, blocks),
         num_threads=threads,
+        schedule=ll.KernelSchedule(blocks_per_sm=resident),
     )
+
+
+def has_few_tokens(source: str, books: str, tokens: int) -> bool:
+    """Whether a kernel for few tokens takes so many, of a cache with codebooks whose entries have the type `books`."""
+    return tokens <= (_FEW_TOKENS if source == books else 1)
 
 
 def takers_of(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:

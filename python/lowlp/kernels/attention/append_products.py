@@ -1,9 +1,9 @@
 """New keys and values as codes of codebooks, found by tensor cores, and put into a paged cache where slots say.
 
 The entry c that is nearest to a vector x is that of the largest x . c - |c|^2 / 2, since |x - c|^2 is |x|^2 less twice
-that. A block is a warp and has a group of channels of a head's keys or values: the entries of its book are 16 operands a
-[16 entries, 16 channels], of which the last are zeros, and their -|c|^2 / 2 the accumulators that products begin with.
-It takes batches of tokens in turn, eight of them in a product:
+that. A block is a warp and has a group of channels of a head's keys or values: the entries of its book are 16 operands
+a [16 entries, 16 channels], of which the last are zeros, and their -|c|^2 / 2 are what products begin with. It takes
+batches of tokens in turn, eight of them in a product; of few tokens one batch alone, so that it has few registers:
 
     scores    [16, 8] each = a x^T - |c|^2 / 2, products exact, sums in f32
     largest   of all operands, element by element, then of a column
@@ -52,12 +52,19 @@ def parts_of_products(spec: AppendSpec) -> int:
 def takers_of_products(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
     """How many blocks take the batches of tokens of a part."""
     batches = -(-tokens // batch_of(spec))
+    if spec.few_tokens:
+        return batches
     return max(1, min(batches, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_products(spec))))
+
+
+def resident_blocks(spec: AppendSpec) -> int:
+    """Blocks that an SM has registers for: with many tokens it keeps entries and what scores begin with."""
+    return 16 if spec.few_tokens else 8
 
 
 def batch_of(spec: AppendSpec) -> int:
     """Tokens whose codes a block stores together."""
-    return THREADS if spec.tokens_at_once > 1 else _COLUMNS
+    return _COLUMNS if spec.few_tokens else THREADS
 
 
 class ProductBlock:
@@ -72,7 +79,9 @@ class ProductBlock:
         self.group = part % self.groups
         # A token of the batch for each lane, or each four lanes.
         self.tokens: Layout = reduce(spatial(self.batch, THREADS // self.batch), dims=[1])
+        self.held: Layout = self.tokens.unsqueeze(1) * local(1, spec.kind.vector)
         self.codes = ll.alloc_shared("uint8", [self.batch])
+        self.vectors = ll.alloc_shared(spec.source, [self.batch, spec.kind.vector])
 
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
@@ -87,16 +96,35 @@ class ProductBlock:
         """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
         operands, batch = self.operands, self.batch
         operands_a = [self.entries_of(name, first) for first in range(0, ENTRIES, _ROWS)]
-        for first in ll.range(self.taker * batch, operands["tokens"], operands["takers"] * batch):
-            for column in range(0, batch, _COLUMNS):
-                x = self.vectors_of(source, first + column, _X)
-                codes = self.nearest(operands_a, x)
-                ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[column], in_bounds=True)
-            ll.synchronize()
-            self.store_codes(name, first)
-            if self.spec.recent:
-                self.store_recent(source, name, first)
-            ll.synchronize()
+        begin, step = self.taker * batch, operands["takers"] * batch
+        if self.spec.few_tokens:
+            self.store_batch(name, operands_a, begin, *self.batch_from(source, begin))
+        else:
+            vectors, slots = self.batch_from(source, begin)
+            for first in ll.range(begin, operands["tokens"], step):
+                taken, taken_slots = vectors, slots
+                # On their way while others are looked for.
+                vectors, slots = self.batch_from(source, first + step)
+                self.store_batch(name, operands_a, first, taken, taken_slots)
+                ll.synchronize()
+
+    def batch_from(self, source: str, first: Any) -> tuple[ll.Tile, ll.Tile]:
+        """The vectors of a batch, one in a lane, and the slots."""
+        return self.vectors_of(source, first), self.slots_of("slots", first)
+
+    @ll.inline
+    def store_batch(self, name, operands_a, first, vectors, slots):  # type: ignore[no-untyped-def]
+        """Finds the codes of a batch and stores them."""
+        ll.store_shared(vectors, self.vectors, offsets=[0, 0], in_bounds=True)
+        ll.synchronize()
+        # In a loop: the assembler would begin all products at once, for whose sums there are no registers.
+        for column in ll.range(0, self.batch, _COLUMNS):
+            codes = self.nearest(operands_a, ll.load_shared(self.vectors, offsets=[column, 0], layout=_X))
+            ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[column], in_bounds=True)
+        ll.synchronize()
+        self.store_codes(name, slots)
+        if self.spec.recent:
+            self.store_recent(name, first, vectors)
 
     def entries_of(self, name: str, first: int) -> tuple[ll.Tile, ll.Tile]:
         """Entries of the group's book from one on, and what scores begin with."""
@@ -121,23 +149,19 @@ class ProductBlock:
         codes: ll.Tile = ll.minimum(ll.min(entries, 0), ENTRIES - 1)
         return codes
 
-    def vectors_of(self, source: str, first: Any, held: Layout) -> ll.Tile:
-        """The group's vectors of tokens from one on, [tokens, channels]; zeros where no token, or no channel, is."""
-        spec, operands, vector = self.spec, self.operands, self.spec.kind.vector
-        strides = [spec.head_dim, operands[f"{source}_stride"], vector, 1]
-        heads, tokens = spec.kv_heads, operands["tokens"]
+    def vectors_of(self, source: str, first: Any) -> ll.Tile:
+        """The group's vectors of a batch, [tokens, channels]; zeros where no token is."""
+        spec, operands, vector, held = self.spec, self.operands, self.spec.kind.vector, self.held
+        heads, tokens, stride = spec.kv_heads, operands["tokens"], operands[f"{source}_stride"]
         if not spec.ordered:
-            rows = ll.view_global(operands[source], shape=[heads, self.groups, tokens, vector],
-                                  strides=[strides[0], vector, strides[1], 1])  # fmt: skip
+            shape, strides = [heads, self.groups, tokens, vector], [spec.head_dim, vector, stride, 1]
+            rows = ll.view_global(operands[source], shape=shape, strides=strides)
             return ll.load_global(rows, offsets=[self.head, self.group, first, 0], layout=held)
         order = ll.view_global(operands["order"], shape=[self.groups, vector])
-        of_order = held.reduce([0], keep_dims=True)
-        channels = ll.load_global(order, offsets=[self.group, 0], layout=of_order)
-        rows = ll.view_global(operands[source], shape=[heads, tokens, spec.head_dim], strides=[*strides[:2], 1])
-        x = ll.gather_global(rows, channels, dim=1, offsets=[self.head, first, 0], layout=held)
-        if held.shape[1] == vector:
-            return x
-        return ll.where(ll.iota(1, layout=held, dtype="int32") < vector, x, ll.full(0.0, x.dtype.name, layout=held))
+        channels = ll.load_global(order, offsets=[self.group, 0], layout=held.reduce([0], keep_dims=True))
+        shape, strides = [heads, tokens, spec.head_dim], [spec.head_dim, stride, 1]
+        rows = ll.view_global(operands[source], shape=shape, strides=strides)
+        return ll.gather_global(rows, channels, dim=1, offsets=[self.head, first, 0], layout=held)
 
     def slots_of(self, name: str, first: Any) -> ll.Tile:
         """The slots of a batch, negative where no token is."""
@@ -156,10 +180,9 @@ class ProductBlock:
         rows = begin + ll.full(self.head * page, "int32", layout=slots.layout)
         return ll.where(slots < 0, ll.full(_NO_ROW, "int32", layout=slots.layout), rows)
 
-    def store_codes(self, name: str, first: Any) -> None:
+    def store_codes(self, name: str, slots: ll.Tile) -> None:
         """The codes of a batch in their slots, each in the place that the group has in the row of its token."""
         spec, kind = self.spec, self.spec.kind
-        slots = self.slots_of("slots", first)
         rows, count = self.rows_at(slots), self.operands["pages"] * (spec.kv_heads * spec.page)
         codes = ll.load_shared(self.codes, offsets=[0], layout=self.tokens, in_bounds=True)
         column = self.tokens.unsqueeze(1)
@@ -177,13 +200,11 @@ class ProductBlock:
             at = ll.where(is_class, rows, ll.full(_NO_ROW, "int32", layout=column))
             ll.scatter_global(codes, view, at, dim=0, offsets=[0, place])
 
-    def store_recent(self, source: str, name: str, first: Any) -> None:
-        """Vectors in f16, in the slots of what is kept so."""
+    def store_recent(self, name: str, first: Any, vectors: ll.Tile) -> None:
+        """Vectors in halves, in the slots of what is kept so."""
         spec, vector = self.spec, self.spec.kind.vector
         rows = self.rows_at(self.slots_of("recent_slots", first))
-        held = self.tokens.unsqueeze(1) * local(1, vector)
-        x = ll.cast(self.vectors_of(source, first, held), spec.kind.compute)
         count = self.operands["recent_pages"] * (spec.kv_heads * spec.page)
         kept = ll.view_global(self.operands[f"recent_{name}"], shape=[count, self.groups * vector])
         at = ll.view(rows, dtype="int32", layout=self.tokens.unsqueeze(1))
-        ll.scatter_global(x, kept, at, dim=0, offsets=[0, self.group * vector])
+        ll.scatter_global(vectors, kept, at, dim=0, offsets=[0, self.group * vector])

@@ -22,7 +22,7 @@ class AppendSpec(OfCache):
     recent      tokens are kept in f16 too, where other slots say
     books       type of the entries of codebooks, in place of f16 there too
     ordered     whether groups of channels take these in another order
-    tokens_at_once   tokens whose codes a block looks for together, of codebooks
+    few_tokens  each block of the grid has eight tokens at most, or one, of caches with codebooks
     """
 
     source: str
@@ -35,12 +35,7 @@ class AppendSpec(OfCache):
     recent: bool = False
     books: str = "f16"
     ordered: bool = False
-    tokens_at_once: int = 1
-
-
-def tokens_at_once(tokens: int) -> int:
-    """How many of so many tokens a block takes together: more would be looked for in vain where there is one."""
-    return 1 if tokens == 1 else 8
+    few_tokens: bool = True
 
 
 def slot_of(spec: AppendSpec, operands: dict[str, Any], name: str, token: Any, room: Any) -> Any:

@@ -55,9 +55,14 @@ def parts_of_vectors(spec: AppendSpec) -> int:
     return 2 * spec.kv_heads * (spec.head_dim // spec.kind.vector // groups_at_once(spec))
 
 
+def tokens_at_once(spec: AppendSpec) -> int:
+    """Tokens whose codes a block looks for together: more would be looked for in vain where there is one."""
+    return 1 if spec.few_tokens else 8
+
+
 def takers_of_vectors(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
     """How many blocks take the batches of tokens of a part: as many as run at once, but one for each at most."""
-    batches = -(-tokens // spec.tokens_at_once)
+    batches = -(-tokens // tokens_at_once(spec))
     return max(1, min(batches, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_vectors(spec))))
 
 
@@ -71,7 +76,7 @@ class VectorBlock:
         self.groups, at_once = spec.head_dim // spec.kind.vector, groups_at_once(spec)
         chunks = self.groups // at_once
         self.head, self.is_value, self.first = part // (2 * chunks), part // chunks % 2, part % chunks * at_once
-        slices, vector, tokens = _THREADS // at_once, spec.kind.vector, spec.tokens_at_once
+        slices, vector, tokens = _THREADS // at_once, spec.kind.vector, tokens_at_once(spec)
         of_slice = ENTRIES // slices
         # [groups, entries, channels], and distances [groups, slices, entries of one].
         self.entries = column_spatial(at_once, slices, 1) * local(1, of_slice, vector)
@@ -104,7 +109,7 @@ class VectorBlock:
     @ll.inline
     def store_all(self, source, name):  # type: ignore[no-untyped-def]
         """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
-        operands, at_once = self.operands, self.spec.tokens_at_once
+        operands, at_once = self.operands, tokens_at_once(self.spec)
         books = self.books_of(name)
         for first in ll.range(self.taker * at_once, operands["tokens"], operands["takers"] * at_once):
             ll.store_shared(ll.cast(self.load(source, first), "f32"), self.vectors, offsets=[0, 0, 0], in_bounds=True)

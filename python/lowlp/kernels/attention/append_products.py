@@ -1,22 +1,23 @@
 """New keys and values as codes of codebooks, found by tensor cores, and put into a paged cache where slots say.
 
-The entry c that is nearest to a vector x is that of the largest x . c - |c|^2 / 2, since |x - c|^2 is |x|^2 less twice
-that. A block is a warp and has a group of channels of a head's keys or values: the entries of its book are 16 operands
-a [16 entries, 16 channels], of which the last are zeros, and their -|c|^2 / 2 are what products begin with. It takes
-batches of tokens in turn, eight of them in a product; of few tokens one batch alone, so that it has few registers:
+A block is a warp and has a group of channels of a head's keys or values: the entries c of its book are 16 operands a
+[16 entries, 16 channels], of which the last are zeros. It takes batches of tokens in turn, eight of them in a product;
+of few tokens one batch alone, so that it has few registers:
 
-    scores    [16, 8] each = a x^T - |c|^2 / 2, products exact, sums in f32
-    largest   of all operands, element by element, then of a column
-    code      of those that are it the lowest: operands from the last to the first, then rows
+    products   [16, 8] each = a x^T, exact but for the sums, in f32
+    distances  |x|^2 / 2 - (products - |c|^2 / 2), half of |x - c|^2
+    keys       the bits of a distance, with the number of its operand in place of the last 4; the least key of all
+               operands, element by element, and then of a column
+    code       the lowest of those that have it
 
-Roundings are relative to |x| |c| and |c|^2, so a code is not that of `KVCodebooks.encode`, which computes in float64,
-only where two scores agree to a few 2^-23 of these. A column has nothing of the others, so one token at a time gives
-the codes that all at once do.
+Keys are compared as integers, which costs half an instruction where a number and its index cost three. A code is not
+that of `KVCodebooks.encode`, which computes in float64, only where two distances agree to 2^-19 of themselves and a few
+2^-23 of |x|^2 and |c|^2; of equal ones it is the lowest. A column has nothing of the others, so one token at a time
+gives the codes that all at once do.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Final
 
 from lowlp import language as ll
@@ -82,6 +83,7 @@ class ProductBlock:
         self.held: Layout = self.tokens.unsqueeze(1) * local(1, spec.kind.vector)
         self.codes = ll.alloc_shared("uint8", [self.batch])
         self.vectors = ll.alloc_shared(spec.source, [self.batch, spec.kind.vector])
+        self.halves = ll.alloc_shared("f32", [self.batch])
 
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
@@ -116,10 +118,15 @@ class ProductBlock:
     def store_batch(self, name, operands_a, first, vectors, slots):  # type: ignore[no-untyped-def]
         """Finds the codes of a batch and stores them."""
         ll.store_shared(vectors, self.vectors, offsets=[0, 0], in_bounds=True)
+        wide = ll.cast(vectors, "f32")
+        ll.store_shared(ll.sum(wide * wide, 1) * 0.5, self.halves, offsets=[0], in_bounds=True)
         ll.synchronize()
         # In a loop: the assembler would begin all products at once, for whose sums there are no registers.
         for column in ll.range(0, self.batch, _COLUMNS):
-            codes = self.nearest(operands_a, ll.load_shared(self.vectors, offsets=[column, 0], layout=_X))
+            x = ll.load_shared(self.vectors, offsets=[column, 0], layout=_X)
+            halves = ll.load_shared(self.halves, offsets=[column], layout=_SCORES.reduce([0]), in_bounds=True)
+            halves = ll.view(halves, dtype="f32", layout=_SCORES.reduce([0], keep_dims=True))
+            codes = self.nearest(operands_a, x, halves)
             ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[column], in_bounds=True)
         ll.synchronize()
         self.store_codes(name, slots)
@@ -127,26 +134,25 @@ class ProductBlock:
             self.store_recent(name, first, vectors)
 
     def entries_of(self, name: str, first: int) -> tuple[ll.Tile, ll.Tile]:
-        """Entries of the group's book from one on, and what scores begin with."""
+        """Entries of the group's book from one on, and half their squares."""
         spec = self.spec
         books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"])
         offsets = [self.head, 0 if name == "keys" else 1, self.group, first, 0]
         entries = ll.load_global(books, offsets=offsets, layout=_A)
         wide = ll.cast(entries, "f32")
         squares = ll.sum(wide * wide, 1, keep_dims=True)
-        squares = ll.convert_layout(squares, _SCORES.reduce([1], keep_dims=True))
-        return entries, ll.full(0.0, "f32", layout=_SCORES) - squares * 0.5
+        return entries, ll.convert_layout(squares * 0.5, _SCORES.reduce([1], keep_dims=True))
 
-    def nearest(self, operands_a: list[tuple[ll.Tile, ll.Tile]], x: ll.Tile) -> ll.Tile:
-        """The codes of eight vectors."""
-        scores = [ll.dot(entries, ll.transpose(x), begin) for entries, begin in operands_a]
-        largest = ll.max(functools.reduce(ll.maximum, scores), 0, keep_dims=True)
-        # Where no score is a number, an entry that there is not, and then the last one.
-        number: Any = ll.full(len(scores), "int32", layout=_SCORES)
-        for index in reversed(range(len(scores))):
-            number = ll.where(ll.equal(scores[index], largest), ll.full(index, "int32", layout=_SCORES), number)
-        entries = number * _ROWS + ll.iota(0, layout=_SCORES, dtype="int32")
-        codes: ll.Tile = ll.minimum(ll.min(entries, 0), ENTRIES - 1)
+    def nearest(self, operands_a: list[tuple[ll.Tile, ll.Tile]], x: ll.Tile, halves_of_x: ll.Tile) -> ll.Tile:
+        """The codes of eight vectors, of which half the squares are given."""
+        best: Any = None
+        for index, (entries, half_squares) in enumerate(operands_a):
+            products = ll.dot(entries, ll.transpose(x), ll.full(0.0, "f32", layout=_SCORES))
+            distances = halves_of_x - (products - half_squares)
+            keys = ll.view(distances, dtype="int32", layout=_SCORES) & -_ROWS | index
+            best = keys if best is None else ll.minimum(best, keys)
+        entry = (best & (_ROWS - 1)) * _ROWS + ll.iota(0, layout=_SCORES, dtype="int32")
+        codes: ll.Tile = ll.min(ll.where(ll.equal(best, ll.min(best, 0, keep_dims=True)), entry, ENTRIES - 1), 0)
         return codes
 
     def vectors_of(self, source: str, first: Any) -> ll.Tile:

@@ -79,6 +79,22 @@ def test_token_by_token_gives_the_bits_of_a_prompt(kind: str, dim: int) -> None:
     assert prompt.codebooks is not None and (one == prompt.codebooks.encode(k[5:6], "keys")[0]).all()
 
 
+@pytest.mark.parametrize(("kind", "count"), [("cq-4", 3), ("cq-2", 40)])
+def test_what_is_no_number_changes_no_other_group(kind: str, count: int) -> None:
+    """By products all groups of a block share sums, in which infinity times zero would be no number."""
+    rng = np.random.default_rng(4)
+    k, v = rng.standard_normal((2, count, 1, 64)).astype(np.float16)
+    caches = [cache_of(kind, 1, 64, pages=3) for _ in range(2)]
+    lowlp.kv_append(caches[0], k, v, np.arange(count))
+    k[1, 0, 5], v[2, 0, 40] = np.inf, np.nan
+    lowlp.kv_append(caches[1], k, v, np.arange(count))
+    for name, token, channel in ((0, 1, 5), (1, 2, 40)):
+        before, after = (cache.codes()[name][0, 0] for cache in caches)
+        group = channel // VECTORS[kind]
+        after[token, group] = before[token, group]
+        assert (before == after).all() and before.any()
+
+
 def test_the_lowest_of_equally_near_entries() -> None:
     books = np.full((2, 1, 32, 256, 2), 8, np.float16)
     books[..., 9, :], books[..., 70, :], books[..., 200, :] = (0, 1), (1, 0), (0, 1)

@@ -21,7 +21,7 @@ from .spec import CacheType
 
 _HEADS = 8
 _NO_ROW = -(2**30)
-_FEW_TOKENS = 64
+_FEW_TOKENS = 16
 """That each have a block of the grid, or eight have, of caches with codebooks."""
 
 
@@ -156,7 +156,7 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
         strides["takers"] = ll.i32
     blocks, threads, parts, resident = -(-spec.kv_heads // _HEADS), _HEADS * _lanes(spec), 0, 0
     if finds_by_products(spec):
-        threads, parts = append_products.THREADS, append_products.parts_of_products(spec)
+        threads, parts = append_products.threads_of_products(spec), append_products.parts_of_products(spec)
         resident = append_products.resident_blocks(spec)
     elif kind.vector:
         threads, parts = append_vectors.threads_of_vectors(), append_vectors.parts_of_vectors(spec)

@@ -1,8 +1,9 @@
 """New keys and values as codes of codebooks, found by tensor cores, and put into a paged cache where slots say.
 
-A block is a warp and has a group of channels of a head's keys or values: the entries c of its book are 16 operands a
-[16 entries, 16 channels], of which the last are zeros. It takes batches of tokens in turn, eight of them in a product;
-of few tokens one batch alone, so that it has few registers:
+A block has 16 neighbouring channels of a head's keys or values, and a warp for each group of them. The entries c of
+a group's book are 16 operands a [16 entries, 16 channels], with zeros for the channels of other groups, so that all
+warps multiply by the same x. A block takes batches of tokens in turn, eight of them in a product; of few tokens one
+batch alone, so that threads have few registers:
 
     products   [16, 8] each = a x^T, exact but for the sums, in f32
     distances  |x|^2 / 2 - (products - |c|^2 / 2), half of |x - c|^2
@@ -18,6 +19,7 @@ gives the codes that all at once do.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from lowlp import language as ll
@@ -28,16 +30,20 @@ from .append_spec import AppendSpec
 from .spec import ENTRIES
 from .stagger import KEY_LANES, VALUE_LANES, books_view, class_of, near, place_of
 
-THREADS: Final = 32
+CHANNELS: Final = 16
+"""Of a block, as many as a product adds up."""
+_WARP: Final = 32
 _ROWS: Final = 16
 _COLUMNS: Final = 8
+_BATCH: Final = 32
+"""Tokens whose codes a block stores together, where there are many."""
 _NO_ROW: Final = -(2**30)
-_BLOCKS_PER_SM: Final = 32
+_WARPS_PER_SM: Final = 32
 """That there are about, of which a quarter run at once."""
 # PTX ISA, "Matrix Fragments for mma.m16n8k16".
 _A: Final = column_local(2, 2) * spatial(8, 4) * local(1, 2)
 _X: Final = local(1, 2) * spatial(8, 4) * local(1, 2)
-_SCORES: Final = local(2, 1) * spatial(8, 4) * local(1, 2)
+_PRODUCTS: Final = local(2, 1) * spatial(8, 4) * local(1, 2)
 
 
 def finds_by_products(spec: AppendSpec) -> bool:
@@ -45,9 +51,19 @@ def finds_by_products(spec: AppendSpec) -> bool:
     return bool(spec.kind.vector) and spec.source == spec.kind.compute
 
 
+def groups_of_block(spec: AppendSpec) -> int:
+    """Groups of channels of a block, and its warps."""
+    return CHANNELS // spec.kind.vector
+
+
+def threads_of_products(spec: AppendSpec) -> int:
+    """Threads of a block."""
+    return _WARP * groups_of_block(spec)
+
+
 def parts_of_products(spec: AppendSpec) -> int:
     """Among how many blocks a token's keys and values are divided."""
-    return 2 * spec.kv_heads * (spec.head_dim // spec.kind.vector)
+    return 2 * spec.kv_heads * (spec.head_dim // CHANNELS)
 
 
 def takers_of_products(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
@@ -55,17 +71,18 @@ def takers_of_products(spec: AppendSpec, tokens: int, multiprocessors: int) -> i
     batches = -(-tokens // batch_of(spec))
     if spec.few_tokens:
         return batches
-    return max(1, min(batches, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_products(spec))))
+    warps = parts_of_products(spec) * groups_of_block(spec)
+    return max(1, min(batches, -(-_WARPS_PER_SM * multiprocessors // warps)))
 
 
 def resident_blocks(spec: AppendSpec) -> int:
-    """Blocks that an SM has registers for: with many tokens it keeps entries and what scores begin with."""
-    return 16 if spec.few_tokens else 8
+    """Blocks that an SM has registers for: with many tokens threads keep entries and their squares."""
+    return (16 if spec.few_tokens else 8) // groups_of_block(spec)
 
 
 def batch_of(spec: AppendSpec) -> int:
     """Tokens whose codes a block stores together."""
-    return _COLUMNS if spec.few_tokens else THREADS
+    return _COLUMNS if spec.few_tokens else _BATCH
 
 
 class ProductBlock:
@@ -75,19 +92,36 @@ class ProductBlock:
         self.spec, self.operands = spec, operands
         self.taker, part = ll.block_indices()
         part = small(part)
-        self.groups, self.batch = spec.head_dim // spec.kind.vector, batch_of(spec)
-        self.head, self.is_value = part // (2 * self.groups), part // self.groups % 2
-        self.group = part % self.groups
-        # A token of the batch for each lane, or each four lanes.
-        self.tokens: Layout = reduce(spatial(self.batch, THREADS // self.batch), dims=[1])
-        self.held: Layout = self.tokens.unsqueeze(1) * local(1, spec.kind.vector)
-        self.codes = ll.alloc_shared("uint8", [self.batch])
-        self.vectors = ll.alloc_shared(spec.source, [self.batch, spec.kind.vector])
-        self.halves = ll.alloc_shared("f32", [self.batch])
+        vector, chunks = spec.kind.vector, spec.head_dim // CHANNELS
+        self.groups, self.batch, self.warps = spec.head_dim // vector, batch_of(spec), groups_of_block(spec)
+        self.head, self.is_value, self.first = part // (2 * chunks), part // chunks % 2, part % chunks * self.warps
+        # What threads hold of a batch: [tokens], and vectors [tokens, channels], also as [tokens, groups, channels].
+        threads = _WARP * self.warps
+        lanes = min(CHANNELS, threads // self.batch)
+        of_thread, spare = CHANNELS // lanes, threads // (self.batch * lanes)
+        self.tokens: Layout = reduce(spatial(self.batch, threads // self.batch), dims=[1])
+        self.held: Layout = reduce(spatial(self.batch, lanes, spare), dims=[2]) * local(1, of_thread)
+        # A thread has whole groups, or a group some threads.
+        groups, channels = (lanes, 1) if of_thread >= vector else (self.warps, lanes // self.warps)
+        self.held_by_group: Layout = reduce(spatial(self.batch, groups, channels, spare), dims=[3])
+        self.held_by_group = self.held_by_group * local(1, max(1, of_thread // vector), min(of_thread, vector))
+        # Entries [entries, groups, channels], 16 bytes in a thread, and operands; products [groups, entries, tokens].
+        self.entries = local(2 * ENTRIES // threads, 1, 1) * spatial(threads // 2, 2, 1)
+        self.entries = self.entries * local(1, self.warps // 2, vector)
+        everywhere = reduce(spatial(1, 1, self.warps), dims=[2])
+        self.x, self.same_a = everywhere * _X, everywhere * _A
+        self.a, self.words = spatial(self.warps, 1) * _A, spatial(self.warps, 1) * column_local(2, 2) * spatial(8, 4)
+        self.products = spatial(self.warps, 1) * _PRODUCTS
+        self.by_group: Layout = spatial(self.warps, 1, 1) * _PRODUCTS.unsqueeze(0)
+        self.codes = ll.alloc_shared("uint8", [self.warps, self.batch])
+        self.vectors = ll.alloc_shared(spec.source, [self.batch, CHANNELS])
+        self.halves = ll.alloc_shared("f32", [self.batch, self.warps])
+        self.book = ll.alloc_shared(spec.source, [ENTRIES, CHANNELS])
+        self.squares = ll.alloc_shared("f32", [ENTRIES, self.warps])
 
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
-        """Puts the group of all tokens into the cache, but for those whose slot is negative."""
+        """Puts the groups of all tokens into the cache, but for those whose slot is negative."""
         if self.is_value == 0:
             self.store_all("k", "keys")
         else:
@@ -97,7 +131,8 @@ class ProductBlock:
     def store_all(self, source, name):  # type: ignore[no-untyped-def]
         """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
         operands, batch = self.operands, self.batch
-        operands_a = [self.entries_of(name, first) for first in range(0, ENTRIES, _ROWS)]
+        self.leave_entries(name)
+        operands_a = [self.operand_of(first) for first in range(0, ENTRIES, _ROWS)]
         begin, step = self.taker * batch, operands["takers"] * batch
         if self.spec.few_tokens:
             self.store_batch(name, operands_a, begin, *self.batch_from(source, begin))
@@ -111,73 +146,93 @@ class ProductBlock:
                 ll.synchronize()
 
     def batch_from(self, source: str, first: Any) -> tuple[ll.Tile, ll.Tile]:
-        """The vectors of a batch, one in a lane, and the slots."""
-        return self.vectors_of(source, first), self.slots_of("slots", first)
+        """The vectors of a batch and its slots."""
+        return self.vectors_of(source, first), self.slots_of("slots", first, self.tokens)
 
     @ll.inline
     def store_batch(self, name, operands_a, first, vectors, slots):  # type: ignore[no-untyped-def]
         """Finds the codes of a batch and stores them."""
-        ll.store_shared(vectors, self.vectors, offsets=[0, 0], in_bounds=True)
         wide = ll.cast(vectors, "f32")
-        ll.store_shared(ll.sum(wide * wide, 1) * 0.5, self.halves, offsets=[0], in_bounds=True)
+        # What is no number would be one in the sums of all groups.
+        finite = ll.where(ll.abs(wide) < math.inf, wide, ll.full(0.0, "f32", layout=self.held))
+        ll.store_shared(ll.cast(finite, self.spec.source), self.vectors, offsets=[0, 0], in_bounds=True)
+        squares = ll.view(finite * finite, dtype="f32", layout=self.held_by_group)
+        ll.store_shared(ll.sum(squares, 2) * 0.5, self.halves, offsets=[0, 0], in_bounds=True)
         ll.synchronize()
         # In a loop: the assembler would begin all products at once, for whose sums there are no registers.
         for column in ll.range(0, self.batch, _COLUMNS):
-            x = ll.load_shared(self.vectors, offsets=[column, 0], layout=_X)
-            halves = ll.load_shared(self.halves, offsets=[column], layout=_SCORES.reduce([0]), in_bounds=True)
-            halves = ll.view(halves, dtype="f32", layout=_SCORES.reduce([0], keep_dims=True))
+            x = ll.load_shared(self.vectors, offsets=[column, 0], layout=self.x, in_bounds=True)
+            of_columns = self.by_group.reduce([1]).permute([1, 0])
+            halves = ll.load_shared(self.halves, offsets=[column, 0], layout=of_columns, in_bounds=True)
+            halves = ll.view(ll.transpose(halves), dtype="f32", layout=self.by_group.reduce([1], keep_dims=True))
             codes = self.nearest(operands_a, x, halves)
-            ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[column], in_bounds=True)
+            ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[0, column], in_bounds=True)
         ll.synchronize()
         self.store_codes(name, slots)
         if self.spec.recent:
             self.store_recent(name, first, vectors)
 
-    def entries_of(self, name: str, first: int) -> tuple[ll.Tile, ll.Tile]:
-        """Entries of the group's book from one on, and half their squares."""
+    def leave_entries(self, name: str) -> None:
+        """Leaves the entries of the groups' books, and half their squares."""
         spec = self.spec
-        books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"])
-        offsets = [self.head, 0 if name == "keys" else 1, self.group, first, 0]
-        entries = ll.load_global(books, offsets=offsets, layout=_A)
-        wide = ll.cast(entries, "f32")
-        squares = ll.sum(wide * wide, 1, keep_dims=True)
-        return entries, ll.convert_layout(squares * 0.5, _SCORES.reduce([1], keep_dims=True))
+        books = books_view(spec.kind, spec.head_dim, spec.kv_heads, self.operands["books"], by_entry=True)
+        offsets = [self.head, 0 if name == "keys" else 1, 0, self.first, 0]
+        loaded = ll.load_global(books, offsets=offsets, layout=self.entries, in_bounds=True)
+        wide = ll.cast(loaded, "f32")
+        ll.store_shared(ll.sum(wide * wide, 2) * 0.5, self.squares, offsets=[0, 0], in_bounds=True)
+        by_channel = local(2 * ENTRIES // (_WARP * self.warps), 1) * spatial(_WARP * self.warps // 2, 2) * local(1, 8)
+        entries = ll.view(loaded, dtype=loaded.dtype.name, layout=by_channel)
+        ll.store_shared(entries, self.book, offsets=[0, 0], in_bounds=True)
+        ll.synchronize()
+
+    def operand_of(self, first: int) -> tuple[ll.Tile, ll.Tile]:
+        """Entries from one on as operands a of all groups, and half their squares as [groups, entries, 1]."""
+        loaded = ll.load_shared(self.book, offsets=[first, 0], layout=self.same_a, in_bounds=True)
+        # Two channels of a word are of one group.
+        words = ll.view(loaded, dtype="int32", layout=self.words)
+        row, pair = (ll.iota(dim, layout=self.words, dtype="int32") for dim in (0, 1))
+        is_own = ll.equal(row // _ROWS, pair // (self.spec.kind.vector // 2))
+        mask = ll.where(is_own, ll.full(-1, "int32", layout=self.words), ll.full(0, "int32", layout=self.words))
+        entries = ll.view(words & mask, dtype=loaded.dtype.name, layout=self.a)
+        of_rows = self.by_group.reduce([2]).permute([1, 0])
+        squares = ll.load_shared(self.squares, offsets=[first, 0], layout=of_rows, in_bounds=True)
+        return entries, ll.view(ll.transpose(squares), dtype="f32", layout=self.by_group.reduce([2], keep_dims=True))
 
     def nearest(self, operands_a: list[tuple[ll.Tile, ll.Tile]], x: ll.Tile, halves_of_x: ll.Tile) -> ll.Tile:
-        """The codes of eight vectors, of which half the squares are given."""
+        """The codes of eight vectors of each group, [groups, tokens], of which half the squares are given."""
         best: Any = None
         for index, (entries, half_squares) in enumerate(operands_a):
-            products = ll.dot(entries, ll.transpose(x), ll.full(0.0, "f32", layout=_SCORES))
+            products = ll.dot(entries, ll.transpose(x), ll.full(0.0, "f32", layout=self.products))
+            products = ll.view(products, dtype="f32", layout=self.by_group)
             distances = halves_of_x - (products - half_squares)
-            keys = ll.view(distances, dtype="int32", layout=_SCORES) & -_ROWS | index
+            keys = ll.view(distances, dtype="int32", layout=self.by_group) & -_ROWS | index
             best = keys if best is None else ll.minimum(best, keys)
-        entry = (best & (_ROWS - 1)) * _ROWS + ll.iota(0, layout=_SCORES, dtype="int32")
-        codes: ll.Tile = ll.min(ll.where(ll.equal(best, ll.min(best, 0, keep_dims=True)), entry, ENTRIES - 1), 0)
+        entry = (best & (_ROWS - 1)) * _ROWS + ll.iota(1, layout=self.by_group, dtype="int32")
+        codes: ll.Tile = ll.min(ll.where(ll.equal(best, ll.min(best, 1, keep_dims=True)), entry, ENTRIES - 1), 1)
         return codes
 
     def vectors_of(self, source: str, first: Any) -> ll.Tile:
-        """The group's vectors of a batch, [tokens, channels]; zeros where no token is."""
-        spec, operands, vector, held = self.spec, self.operands, self.spec.kind.vector, self.held
-        heads, tokens, stride = spec.kv_heads, operands["tokens"], operands[f"{source}_stride"]
+        """The groups' vectors of a batch, [tokens, channels]; zeros where no token is."""
+        spec, operands, vector = self.spec, self.operands, self.spec.kind.vector
+        shape = [spec.kv_heads, operands["tokens"], spec.head_dim]
+        rows = ll.view_global(operands[source], shape=shape, strides=[spec.head_dim, operands[f"{source}_stride"], 1])
+        begin = self.first * vector
         if not spec.ordered:
-            shape, strides = [heads, self.groups, tokens, vector], [spec.head_dim, vector, stride, 1]
-            rows = ll.view_global(operands[source], shape=shape, strides=strides)
-            return ll.load_global(rows, offsets=[self.head, self.group, first, 0], layout=held)
-        order = ll.view_global(operands["order"], shape=[self.groups, vector])
-        channels = ll.load_global(order, offsets=[self.group, 0], layout=held.reduce([0], keep_dims=True))
-        shape, strides = [heads, tokens, spec.head_dim], [spec.head_dim, stride, 1]
-        rows = ll.view_global(operands[source], shape=shape, strides=strides)
-        return ll.gather_global(rows, channels, dim=1, offsets=[self.head, first, 0], layout=held)
+            return ll.load_global(rows, offsets=[self.head, first, begin], layout=self.held)
+        order = ll.view_global(operands["order"], shape=[1, spec.head_dim])
+        of_order = self.held.reduce([0], keep_dims=True)
+        channels = ll.load_global(order, offsets=[0, begin], layout=of_order, in_bounds=True)
+        return ll.gather_global(rows, channels, dim=1, offsets=[self.head, first, 0], layout=self.held)
 
-    def slots_of(self, name: str, first: Any) -> ll.Tile:
-        """The slots of a batch, negative where no token is."""
+    def slots_of(self, name: str, first: Any, held: Layout) -> ll.Tile:
+        """The slots of a batch, [tokens], negative where no token is."""
         view = ll.view_global(
             self.operands[name], shape=[self.operands["tokens"]], strides=[2 if self.spec.wide_slots else 1]
         )
-        slots = ll.load_global(view, offsets=[first], layout=self.tokens)
-        number = ll.iota(0, layout=self.tokens, dtype="int32") + ll.full(first, "int32", layout=self.tokens)
-        is_there = number < ll.full(self.operands["tokens"], "int32", layout=self.tokens)
-        return ll.where(is_there, slots, ll.full(-1, "int32", layout=self.tokens))
+        slots = ll.load_global(view, offsets=[first], layout=held)
+        number = ll.iota(0, layout=held, dtype="int32") + ll.full(first, "int32", layout=held)
+        is_there = number < ll.full(self.operands["tokens"], "int32", layout=held)
+        return ll.where(is_there, slots, ll.full(-1, "int32", layout=held))
 
     def rows_at(self, slots: ll.Tile) -> ll.Tile:
         """The rows of the cache that the head has of slots; none where these are negative."""
@@ -187,30 +242,32 @@ class ProductBlock:
         return ll.where(slots < 0, ll.full(_NO_ROW, "int32", layout=slots.layout), rows)
 
     def store_codes(self, name: str, slots: ll.Tile) -> None:
-        """The codes of a batch in their slots, each in the place that the group has in the row of its token."""
-        spec, kind = self.spec, self.spec.kind
-        rows, count = self.rows_at(slots), self.operands["pages"] * (spec.kv_heads * spec.page)
-        codes = ll.load_shared(self.codes, offsets=[0], layout=self.tokens, in_bounds=True)
-        column = self.tokens.unsqueeze(1)
-        codes, rows = (ll.view(tile, dtype=tile.dtype.name, layout=column) for tile in (codes, rows))
+        """The codes of a batch in their slots, each in the place that its group has in the row of its token."""
+        spec, kind, column = self.spec, self.spec.kind, self.tokens.unsqueeze(1)
+        count = self.operands["pages"] * (spec.kv_heads * spec.page)
         view = ll.view_global(self.operands[name], shape=[count, self.groups])
-        if not kind.is_staggered(spec.head_dim):
-            ll.scatter_global(codes, view, rows, dim=0, offsets=[0, self.group])
-            return
-        of_token = ll.view(class_of(slots), dtype="int32", layout=column)
+        rows = ll.view(self.rows_at(slots), dtype="int32", layout=column)
         is_value = name == "values"
-        neighbours = near(kind, spec.head_dim, VALUE_LANES if is_value else KEY_LANES)
-        for number in range(neighbours):
-            place = place_of(kind, spec.head_dim, is_value, self.group, number)
-            is_class = ll.equal(of_token & (neighbours - 1), number)
-            at = ll.where(is_class, rows, ll.full(_NO_ROW, "int32", layout=column))
-            ll.scatter_global(codes, view, at, dim=0, offsets=[0, place])
+        neighbours = 1
+        if kind.is_staggered(spec.head_dim):
+            neighbours = near(kind, spec.head_dim, VALUE_LANES if is_value else KEY_LANES)
+        of_token = ll.view(class_of(slots), dtype="int32", layout=column) & (neighbours - 1)
+        nowhere = ll.full(_NO_ROW, "int32", layout=column)
+        at = [ll.where(ll.equal(of_token, number), rows, nowhere) for number in range(neighbours)]
+        for group in range(self.warps):
+            codes = ll.load_shared(self.codes, offsets=[group, 0], layout=self.tokens, in_bounds=True)
+            codes = ll.view(codes, dtype="uint8", layout=column)
+            for number in range(neighbours):
+                place = self.first + group
+                if kind.is_staggered(spec.head_dim):
+                    place = place_of(kind, spec.head_dim, is_value, place, number)
+                ll.scatter_global(codes, view, at[number], dim=0, offsets=[0, place])
 
     def store_recent(self, name: str, first: Any, vectors: ll.Tile) -> None:
         """Vectors in halves, in the slots of what is kept so."""
         spec, vector = self.spec, self.spec.kind.vector
-        rows = self.rows_at(self.slots_of("recent_slots", first))
+        rows = self.rows_at(self.slots_of("recent_slots", first, self.held.reduce([1])))
         count = self.operands["recent_pages"] * (spec.kv_heads * spec.page)
-        kept = ll.view_global(self.operands[f"recent_{name}"], shape=[count, self.groups * vector])
-        at = ll.view(rows, dtype="int32", layout=self.tokens.unsqueeze(1))
-        ll.scatter_global(vectors, kept, at, dim=0, offsets=[0, self.group * vector])
+        kept = ll.view_global(self.operands[f"recent_{name}"], shape=[count, spec.head_dim])
+        at = ll.view(rows, dtype="int32", layout=self.held.reduce([1], keep_dims=True))
+        ll.scatter_global(vectors, kept, at, dim=0, offsets=[0, self.first * vector])

@@ -52,14 +52,21 @@ def class_of(token: ll.Tile) -> ll.Tile:
 
 
 def books_view(
-    kind: CacheType, head_dim: int, kv_heads: int, books: ll.Pointer, times: int | None = None
+    kind: CacheType,
+    head_dim: int,
+    kv_heads: int,
+    books: ll.Pointer,
+    times: int | None = None,
+    by_entry: bool = False,
 ) -> ll.GlobalView:
     """Codebooks as [kv_heads, 2, groups of channels, entries, channels]; with `times` as [.., 2, times, groups, ..],
-    so many times the same. In memory books come one after the other; those that take lines of shared memory lie in
-    lines there too, all books' entry 0 first."""
+    so many times the same; `by_entry` as [.., 2, entries, groups, channels]. In memory books come one after the other;
+    those that take lines of shared memory lie in lines there too, all books' entry 0 first."""
     groups, vector = head_dim // kind.vector, kind.vector
     in_part, of_part = [groups, ENTRIES, vector], groups * ENTRIES * vector
     strides = [vector, groups * vector, 1] if kind.is_staggered(head_dim) else [ENTRIES * vector, vector, 1]
+    if by_entry:
+        in_part, strides = ([numbers[1], numbers[0], numbers[2]] for numbers in (in_part, strides))
     repeated, standing = ([], []) if times is None else ([times], [0])
     return ll.view_global(
         books, shape=[kv_heads, 2, *repeated, *in_part], strides=[2 * of_part, of_part, *standing, *strides]

@@ -107,6 +107,28 @@ def test_codes_are_those_of_the_cpu_target(kind: str) -> None:
         assert (there.arrays()[name].cpu().numpy().view(np.uint8) == array.view(np.uint8)).all()
 
 
+@pytest.mark.parametrize("tokens", [5, 90])
+@pytest.mark.parametrize("kind", ["cq-4", "cq-2"])
+def test_codes_found_by_tensor_cores_are_nearest(kind: str, tokens: int) -> None:
+    """Of two entries whose distances agree to 2^-18, and a few 2^-22 of the squares, either may be taken."""
+    books = books_for(kind, 2, 96)
+    cache = lowlp.KVCache(pages=6, page=16, kv_heads=2, head_dim=96, dtype=kind, codebooks=books, device="cuda")
+    k, v = np.random.default_rng(1).standard_normal((2, tokens, 2, 96)).astype(np.float16)
+    lowlp.kv_append(cache, torch.from_numpy(k).cuda(), torch.from_numpy(v).cuda(), torch.arange(tokens, device="cuda"))
+    for codes, x, side, entries in zip(cache.codes(), (k, v), ("keys", "values"), books.books, strict=True):
+        found = np.concatenate(list(as_numpy(codes).swapaxes(1, 2)))[:tokens]  # [tokens, heads, groups]
+        wanted = books.encode(x, side)
+        vectors = x.reshape(*found.shape, -1).astype(np.float64)
+        squares = []
+        for chosen in (found, wanted):
+            entry = np.take_along_axis(
+                entries[None].astype(np.float64), chosen[..., None, None].astype(np.int64), axis=3
+            )
+            squares.append(((vectors - entry[..., 0, :]) ** 2).sum(-1))
+        assert (squares[0] <= squares[1] * (1 + 2**-18) + 2**-20 * (vectors**2).sum(-1)).all()
+        assert (found != wanted).mean() < 1e-3
+
+
 def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
     cache, table = filled("int4", [900, 700], 128, 64, 2)
     lengths = torch.tensor([900, 700], dtype=torch.int32, device="cuda")

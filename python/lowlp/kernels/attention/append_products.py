@@ -1,12 +1,11 @@
 """New keys and values as codes of codebooks, found by tensor cores, and put into a paged cache where slots say.
 
 A block has 16 neighbouring channels of a head's keys or values, and a warp for each group of them. The entries c of
-a group's book are 16 operands a [16 entries, 16 channels], with zeros for the channels of other groups, so that all
-warps multiply by the same x. A block takes batches of tokens in turn, eight of them in a product; of few tokens one
-batch alone, so that threads have few registers:
+all groups' books are 16 operands a [16 entries, 16 channels], the same for all warps; each multiplies them by x with
+zeros for the channels of other groups. A block takes batches of 32 tokens in turn, of few tokens one batch of eight:
 
-    products   [16, 8] each = a x^T, exact but for the sums, in f32
-    distances  |x|^2 / 2 - (products - |c|^2 / 2), half of |x - c|^2
+    products   [16, batch] each = a x^T - |c|^2 / 2, exact but for the sums, in f32
+    distances  |x|^2 / 2 - products, half of |x - c|^2
     keys       the bits of a distance, with the number of its operand in place of the last 4; the least key of all
                operands, element by element, and then of a column
     code       the lowest of those that have it
@@ -19,7 +18,6 @@ gives the codes that all at once do.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from lowlp import language as ll
@@ -28,7 +26,7 @@ from lowlp.layouts.register_layout import Layout, column_local, local, reduce, s
 
 from .append_spec import AppendSpec
 from .spec import ENTRIES
-from .stagger import KEY_LANES, VALUE_LANES, books_view, class_of, near, place_of
+from .stagger import KEY_LANES, VALUE_LANES, books_view, class_of, near
 
 CHANNELS: Final = 16
 """Of a block, as many as a product adds up."""
@@ -38,12 +36,15 @@ _COLUMNS: Final = 8
 _BATCH: Final = 32
 """Tokens whose codes a block stores together, where there are many."""
 _NO_ROW: Final = -(2**30)
-_WARPS_PER_SM: Final = 32
-"""That there are about, of which a quarter run at once."""
+_MOST: Final = 2**31 - 1
+_AT_ONCE: Final = 8
+"""Products that run together."""
+_WARPS_PER_SM: Final = 48
+"""That there are about, of which half run at once."""
 # PTX ISA, "Matrix Fragments for mma.m16n8k16".
 _A: Final = column_local(2, 2) * spatial(8, 4) * local(1, 2)
 _X: Final = local(1, 2) * spatial(8, 4) * local(1, 2)
-_PRODUCTS: Final = local(2, 1) * spatial(8, 4) * local(1, 2)
+_PRODUCTS: Final = spatial(8, 4) * local(1, 2)
 
 
 def finds_by_products(spec: AppendSpec) -> bool:
@@ -76,8 +77,8 @@ def takers_of_products(spec: AppendSpec, tokens: int, multiprocessors: int) -> i
 
 
 def resident_blocks(spec: AppendSpec) -> int:
-    """Blocks that an SM has registers for: with many tokens threads keep entries and their squares."""
-    return (16 if spec.few_tokens else 8) // groups_of_block(spec)
+    """Blocks that an SM has registers for: with many tokens threads have four times the products."""
+    return (32 if spec.few_tokens else 24) // groups_of_block(spec)
 
 
 def batch_of(spec: AppendSpec) -> int:
@@ -94,12 +95,12 @@ class ProductBlock:
         part = small(part)
         vector, chunks = spec.kind.vector, spec.head_dim // CHANNELS
         self.groups, self.batch, self.warps = spec.head_dim // vector, batch_of(spec), groups_of_block(spec)
+        self.at_once = max(1, _AT_ONCE * _COLUMNS // self.batch)
         self.head, self.is_value, self.first = part // (2 * chunks), part // chunks % 2, part % chunks * self.warps
-        # What threads hold of a batch: [tokens], and vectors [tokens, channels], also as [tokens, groups, channels].
+        # What threads hold of a batch: vectors [tokens, channels], also as [tokens, groups, channels].
         threads = _WARP * self.warps
         lanes = min(CHANNELS, threads // self.batch)
         of_thread, spare = CHANNELS // lanes, threads // (self.batch * lanes)
-        self.tokens: Layout = reduce(spatial(self.batch, threads // self.batch), dims=[1])
         self.held: Layout = reduce(spatial(self.batch, lanes, spare), dims=[2]) * local(1, of_thread)
         # A thread has whole groups, or a group some threads.
         groups, channels = (lanes, 1) if of_thread >= vector else (self.warps, lanes // self.warps)
@@ -109,11 +110,14 @@ class ProductBlock:
         self.entries = local(2 * ENTRIES // threads, 1, 1) * spatial(threads // 2, 2, 1)
         self.entries = self.entries * local(1, self.warps // 2, vector)
         everywhere = reduce(spatial(1, 1, self.warps), dims=[2])
-        self.x, self.same_a = everywhere * _X, everywhere * _A
-        self.a, self.words = spatial(self.warps, 1) * _A, spatial(self.warps, 1) * column_local(2, 2) * spatial(8, 4)
-        self.products = spatial(self.warps, 1) * _PRODUCTS
-        self.by_group: Layout = spatial(self.warps, 1, 1) * _PRODUCTS.unsqueeze(0)
-        self.codes = ll.alloc_shared("uint8", [self.warps, self.batch])
+        columns = self.batch // _COLUMNS
+        x = local(columns, 1) * _X
+        self.a, self.same_x, self.x = everywhere * _A, everywhere * x, spatial(self.warps, 1) * x
+        self.words = spatial(self.warps, 1) * local(columns, 2) * spatial(8, 4)
+        products = local(2, columns) * _PRODUCTS
+        self.products = spatial(1, self.warps) * products
+        self.by_group: Layout = spatial(self.warps, 1, 1) * products.unsqueeze(0)
+        self.codes = ll.alloc_shared("uint8", [self.batch, self.warps])
         self.vectors = ll.alloc_shared(spec.source, [self.batch, CHANNELS])
         self.halves = ll.alloc_shared("f32", [self.batch, self.warps])
         self.book = ll.alloc_shared(spec.source, [ENTRIES, CHANNELS])
@@ -131,42 +135,34 @@ class ProductBlock:
     def store_all(self, source, name):  # type: ignore[no-untyped-def]
         """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
         operands, batch = self.operands, self.batch
-        self.leave_entries(name)
-        operands_a = [self.operand_of(first) for first in range(0, ENTRIES, _ROWS)]
         begin, step = self.taker * batch, operands["takers"] * batch
+        vectors, slots = self.batch_from(source, name, begin)
+        self.leave_entries(name)
         if self.spec.few_tokens:
-            self.store_batch(name, operands_a, begin, *self.batch_from(source, begin))
+            self.store_batch(name, begin, vectors, slots)
         else:
-            vectors, slots = self.batch_from(source, begin)
             for first in ll.range(begin, operands["tokens"], step):
                 taken, taken_slots = vectors, slots
                 # On their way while others are looked for.
-                vectors, slots = self.batch_from(source, first + step)
-                self.store_batch(name, operands_a, first, taken, taken_slots)
+                vectors, slots = self.batch_from(source, name, first + step)
+                self.store_batch(name, first, taken, taken_slots)
                 ll.synchronize()
 
-    def batch_from(self, source: str, first: Any) -> tuple[ll.Tile, ll.Tile]:
+    def batch_from(self, source: str, name: str, first: Any) -> tuple[ll.Tile, ll.Tile]:
         """The vectors of a batch and its slots."""
-        return self.vectors_of(source, first), self.slots_of("slots", first, self.tokens)
+        slots = self.slots_of("slots", first, self.by_neighbours(name).reduce([1, 2, 3]))
+        return self.vectors_of(source, first), slots
 
     @ll.inline
-    def store_batch(self, name, operands_a, first, vectors, slots):  # type: ignore[no-untyped-def]
+    def store_batch(self, name, first, vectors, slots):  # type: ignore[no-untyped-def]
         """Finds the codes of a batch and stores them."""
         wide = ll.cast(vectors, "f32")
-        # What is no number would be one in the sums of all groups.
-        finite = ll.where(ll.abs(wide) < math.inf, wide, ll.full(0.0, "f32", layout=self.held))
-        ll.store_shared(ll.cast(finite, self.spec.source), self.vectors, offsets=[0, 0], in_bounds=True)
-        squares = ll.view(finite * finite, dtype="f32", layout=self.held_by_group)
+        ll.store_shared(vectors, self.vectors, offsets=[0, 0], in_bounds=True)
+        squares = ll.view(wide * wide, dtype="f32", layout=self.held_by_group)
         ll.store_shared(ll.sum(squares, 2) * 0.5, self.halves, offsets=[0, 0], in_bounds=True)
         ll.synchronize()
-        # In a loop: the assembler would begin all products at once, for whose sums there are no registers.
-        for column in ll.range(0, self.batch, _COLUMNS):
-            x = ll.load_shared(self.vectors, offsets=[column, 0], layout=self.x, in_bounds=True)
-            of_columns = self.by_group.reduce([1]).permute([1, 0])
-            halves = ll.load_shared(self.halves, offsets=[column, 0], layout=of_columns, in_bounds=True)
-            halves = ll.view(ll.transpose(halves), dtype="f32", layout=self.by_group.reduce([1], keep_dims=True))
-            codes = self.nearest(operands_a, x, halves)
-            ll.store_shared(ll.cast(codes, "uint8"), self.codes, offsets=[0, column], in_bounds=True)
+        codes = self.lowest(self.nearest(ll.transpose(self.own_vectors()), self.halves_of_tokens()))
+        ll.store_shared(ll.transpose(ll.cast(codes, "uint8")), self.codes, offsets=[0, 0], in_bounds=True)
         ll.synchronize()
         self.store_codes(name, slots)
         if self.spec.recent:
@@ -185,28 +181,52 @@ class ProductBlock:
         ll.store_shared(entries, self.book, offsets=[0, 0], in_bounds=True)
         ll.synchronize()
 
-    def operand_of(self, first: int) -> tuple[ll.Tile, ll.Tile]:
-        """Entries from one on as operands a of all groups, and half their squares as [groups, entries, 1]."""
-        loaded = ll.load_shared(self.book, offsets=[first, 0], layout=self.same_a, in_bounds=True)
+    def own_vectors(self) -> ll.Tile:
+        """A batch for each group, [groups * tokens, channels], with zeros for the channels of other groups."""
+        loaded = ll.load_shared(self.vectors, offsets=[0, 0], layout=self.same_x, in_bounds=True)
         # Two channels of a word are of one group.
         words = ll.view(loaded, dtype="int32", layout=self.words)
         row, pair = (ll.iota(dim, layout=self.words, dtype="int32") for dim in (0, 1))
-        is_own = ll.equal(row // _ROWS, pair // (self.spec.kind.vector // 2))
+        is_own = ll.equal(row // self.batch, pair // (self.spec.kind.vector // 2))
         mask = ll.where(is_own, ll.full(-1, "int32", layout=self.words), ll.full(0, "int32", layout=self.words))
-        entries = ll.view(words & mask, dtype=loaded.dtype.name, layout=self.a)
+        return ll.view(words & mask, dtype=loaded.dtype.name, layout=self.x)
+
+    def halves_of_tokens(self) -> ll.Tile:
+        """Half the squares of a batch, [groups, 1, tokens]."""
+        of_columns = self.by_group.reduce([1]).permute([1, 0])
+        halves = ll.load_shared(self.halves, offsets=[0, 0], layout=of_columns, in_bounds=True)
+        return ll.view(ll.transpose(halves), dtype="f32", layout=self.by_group.reduce([1], keep_dims=True))
+
+    def operand_of(self, index: Any) -> tuple[ll.Tile, ll.Tile]:
+        """An operand, and half the squares of its entries as [groups, entries, 1]."""
+        entries = ll.load_shared(self.book, offsets=[index * _ROWS, 0], layout=self.a, in_bounds=True)
         of_rows = self.by_group.reduce([2]).permute([1, 0])
-        squares = ll.load_shared(self.squares, offsets=[first, 0], layout=of_rows, in_bounds=True)
+        squares = ll.load_shared(self.squares, offsets=[index * _ROWS, 0], layout=of_rows, in_bounds=True)
         return entries, ll.view(ll.transpose(squares), dtype="f32", layout=self.by_group.reduce([2], keep_dims=True))
 
-    def nearest(self, operands_a: list[tuple[ll.Tile, ll.Tile]], x: ll.Tile, halves_of_x: ll.Tile) -> ll.Tile:
-        """The codes of eight vectors of each group, [groups, tokens], of which half the squares are given."""
-        best: Any = None
-        for index, (entries, half_squares) in enumerate(operands_a):
-            products = ll.dot(entries, ll.transpose(x), ll.full(0.0, "f32", layout=self.products))
-            products = ll.view(products, dtype="f32", layout=self.by_group)
-            distances = halves_of_x - (products - half_squares)
-            keys = ll.view(distances, dtype="int32", layout=self.by_group) & -_ROWS | index
-            best = keys if best is None else ll.minimum(best, keys)
+    @ll.inline
+    def nearest(self, x, halves_of_x):  # type: ignore[no-untyped-def]
+        """The least key of all operands, by [groups, entries of an operand, tokens]."""
+        best = ll.full(_MOST, "int32", layout=self.by_group)
+        for first in ll.range(0, ENTRIES // _ROWS, self.at_once):
+            for index in range(self.at_once):
+                best = self.nearer(best, self.operand_of(first + index), first + index, x, halves_of_x)
+        return best
+
+    def nearer(
+        self, best: ll.Tile, operand: tuple[ll.Tile, ll.Tile], index: Any, x: ll.Tile, halves: ll.Tile
+    ) -> ll.Tile:
+        """The lesser of keys and those of an operand."""
+        entries, half_squares = operand
+        sums = ll.full(0.0, "f32", layout=self.by_group) - half_squares
+        products = ll.dot(entries, x, ll.view(sums, dtype="f32", layout=self.products))
+        distances = halves - ll.view(products, dtype="f32", layout=self.by_group)
+        keys = ll.view(distances, dtype="int32", layout=self.by_group) & -_ROWS | index
+        nearer: ll.Tile = ll.minimum(best, keys)
+        return nearer
+
+    def lowest(self, best: ll.Tile) -> ll.Tile:
+        """The codes of the least keys, [groups, tokens]."""
         entry = (best & (_ROWS - 1)) * _ROWS + ll.iota(1, layout=self.by_group, dtype="int32")
         codes: ll.Tile = ll.min(ll.where(ll.equal(best, ll.min(best, 1, keep_dims=True)), entry, ENTRIES - 1), 1)
         return codes
@@ -241,27 +261,56 @@ class ProductBlock:
         rows = begin + ll.full(self.head * page, "int32", layout=slots.layout)
         return ll.where(slots < 0, ll.full(_NO_ROW, "int32", layout=slots.layout), rows)
 
+    def neighbours_of(self, name: str) -> int:
+        """How many groups lie side by side in every row, in the order of the token's class."""
+        kind, head_dim = self.spec.kind, self.spec.head_dim
+        if not kind.is_staggered(head_dim):
+            return 4
+        return near(kind, head_dim, VALUE_LANES if name == "values" else KEY_LANES)
+
+    def by_neighbours(self, name: str) -> Layout:
+        """How threads hold a batch's codes as [tokens, parts, lanes, neighbours]: some neighbours each."""
+        neighbours = self.neighbours_of(name)
+        runs = self.warps // neighbours
+        lanes = min(KEY_LANES, runs)
+        spare = _WARP * self.warps // (self.batch * runs)
+        return reduce(spatial(self.batch, runs // lanes, lanes, 1, spare), dims=[4]) * local(1, 1, 1, neighbours)
+
+    def in_order_of(self, slots: ll.Tile, codes: ll.Tile) -> ll.Tile:
+        """Codes of neighbours in the order of each token's class; see `stagger`."""
+        held, neighbours = codes.layout, codes.shape[3]
+        found = ll.cast(codes, "int32")
+        token_class = ll.view(class_of(slots), dtype="int32", layout=held.reduce([1, 2, 3], keep_dims=True))
+        # Neighbours as [far, near]: bit 0 of a class exchanges two near ones, bit 1 two far ones.
+        of_threads = held.reduce([3], keep_dims=True).unsqueeze(4)
+        pairs = of_threads * local(1, 1, 1, neighbours // 2, 2)
+        for bit, dim in ((1, 4), (2, 3))[: neighbours.bit_length() - 1]:
+            found = ll.view(found, dtype="int32", layout=pairs)
+            is_other = ll.view(token_class & bit, dtype="int32", layout=pairs.reduce([1, 2, 3, 4], keep_dims=True)) > 0
+            found = ll.where(is_other, ll.sum(found, dim, keep_dims=True) - found, found)
+        return ll.cast(ll.view(found, dtype="int32", layout=held), "uint8")
+
     def store_codes(self, name: str, slots: ll.Tile) -> None:
         """The codes of a batch in their slots, each in the place that its group has in the row of its token."""
-        spec, kind, column = self.spec, self.spec.kind, self.tokens.unsqueeze(1)
+        spec, kind = self.spec, self.spec.kind
+        held, neighbours = self.by_neighbours(name), self.neighbours_of(name)
+        is_staggered = kind.is_staggered(spec.head_dim)
+        runs = self.warps // neighbours
+        by_group = reduce(spatial(self.batch, runs, held.num_threads // (self.batch * runs)), dims=[2])
+        codes = ll.load_shared(self.codes, offsets=[0, 0], layout=by_group * local(1, neighbours), in_bounds=True)
+        codes = ll.view(codes, dtype="uint8", layout=held)
+        if is_staggered and neighbours > 1:
+            codes = self.in_order_of(slots, codes)
+        # Of keys a lane's neighbours of all parts lie side by side.
+        strides = [KEY_LANES * neighbours, neighbours]
+        if is_staggered and name == "keys":
+            strides = [neighbours, self.groups // KEY_LANES]
         count = self.operands["pages"] * (spec.kv_heads * spec.page)
-        view = ll.view_global(self.operands[name], shape=[count, self.groups])
-        rows = ll.view(self.rows_at(slots), dtype="int32", layout=column)
-        is_value = name == "values"
-        neighbours = 1
-        if kind.is_staggered(spec.head_dim):
-            neighbours = near(kind, spec.head_dim, VALUE_LANES if is_value else KEY_LANES)
-        of_token = ll.view(class_of(slots), dtype="int32", layout=column) & (neighbours - 1)
-        nowhere = ll.full(_NO_ROW, "int32", layout=column)
-        at = [ll.where(ll.equal(of_token, number), rows, nowhere) for number in range(neighbours)]
-        for group in range(self.warps):
-            codes = ll.load_shared(self.codes, offsets=[group, 0], layout=self.tokens, in_bounds=True)
-            codes = ll.view(codes, dtype="uint8", layout=column)
-            for number in range(neighbours):
-                place = self.first + group
-                if kind.is_staggered(spec.head_dim):
-                    place = place_of(kind, spec.head_dim, is_value, place, number)
-                ll.scatter_global(codes, view, at[number], dim=0, offsets=[0, place])
+        shape = [count, self.groups // (KEY_LANES * neighbours), KEY_LANES, neighbours]
+        view = ll.view_global(self.operands[name], shape=shape, strides=[self.groups, *strides, 1])
+        run = self.first // neighbours
+        rows = ll.view(self.rows_at(slots), dtype="int32", layout=held.reduce([1, 2, 3], keep_dims=True))
+        ll.scatter_global(codes, view, rows, dim=0, offsets=[0, run // KEY_LANES, run % KEY_LANES, 0])
 
     def store_recent(self, name: str, first: Any, vectors: ll.Tile) -> None:
         """Vectors in halves, in the slots of what is kept so."""

@@ -18,7 +18,7 @@ that order. A token counts in the column of its own class alone; the classes of 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -95,24 +95,10 @@ def _by_lane(slot: AnyArray, lanes: int, neighbours: int, groups: int) -> AnyArr
 def places_of(kind: CacheType, head_dim: int, is_value: bool, group: ll.Tile, token_class: ll.Tile) -> ll.Tile:
     """As `slots`, in a kernel: where the codes of some groups go in the row of a token of that class."""
     neighbours = near(kind, head_dim, VALUE_LANES if is_value else KEY_LANES)
-    place: ll.Tile = _place(kind, head_dim, is_value, group ^ (token_class & (neighbours - 1)))
-    return place
-
-
-def place_of(kind: CacheType, head_dim: int, is_value: bool, group: ll.Scalar, token_class: int) -> ll.Scalar:
-    """The same of one group and a class below as many as there are neighbours."""
-    slot, bit = group, 1
-    while bit <= token_class:
-        if token_class & bit:
-            slot = slot + (bit - slot // bit % 2 * (2 * bit))
-        bit *= 2
-    place: ll.Scalar = _place(kind, head_dim, is_value, slot)
-    return place
-
-
-def _place(kind: CacheType, head_dim: int, is_value: bool, slot: Any) -> Any:
+    slot: ll.Tile = group ^ (token_class & (neighbours - 1))
     if is_value:
         return slot
-    neighbours, groups = near(kind, head_dim, KEY_LANES), head_dim // kind.vector
+    groups = head_dim // kind.vector
     within = slot // (KEY_LANES * neighbours) * neighbours + slot % neighbours
-    return slot // neighbours % KEY_LANES * (groups // KEY_LANES) + within
+    place: ll.Tile = slot // neighbours % KEY_LANES * (groups // KEY_LANES) + within
+    return place

@@ -15,6 +15,8 @@ from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.scaled_weights import fit_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.warpgroup_layouts import take_turns
+from lowlp.ops.linear_kernels import gpu_kernel
 
 FMA = {"HFMA2", "HMUL2", "HADD2"}
 WORDS_OF_LOAD = {"LDS": 1, "LDS.64": 2, "LDS.128": 4}
@@ -130,6 +132,16 @@ def test_warpgroups(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None
     assert count["HGMMA"] == registers // 4 * schedule.column_tiles
     assert count["LDSM"] == 0
     # Turns are taken and given once.
-    assert count["BAR"] == 2 * schedule.is_ping_pong
+    assert count["BAR"] == 2 * take_turns(spec, schedule)
     assert sum("SETMAXREG" in name for name in listing) == 2 * schedule.exchanges_registers
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
+
+
+@pytest.mark.parametrize(("codec", "turns"), [("int8 channel f16", 0), ("int8 g128 f16", 2)])
+def test_warpgroups_take_turns_where_decoding_is_long(codec: str, turns: int) -> None:
+    spec = LinearSpec(n=8192, k=8192, codec=codec, aligned=True)
+    schedule = schedule_for(spec, 4096)
+    assert schedule.warpgroups == 2 and schedule.columns >= 128
+    ptx = gpu_kernel(spec, schedule, "sm_90a").ptx
+    # One is given before the first is taken, and one in the loop.
+    assert ptx.count("bar.arrive") == turns

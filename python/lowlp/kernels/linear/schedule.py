@@ -160,11 +160,6 @@ class Schedule:
         return self.producer and is_large and self.blocks_per_sm == 1
 
     @property
-    def is_ping_pong(self) -> bool:
-        """Whether warpgroups begin their products in turn: two whose products are long."""
-        return self.warpgroups == 2 and self.columns >= 128
-
-    @property
     def rows(self) -> int:
         """Rows of W, columns of y, that a block with stages takes."""
         return self.row_tiles * (64 * self.warpgroups or 16 * self.warps)

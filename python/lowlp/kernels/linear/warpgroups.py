@@ -64,7 +64,7 @@ from .schedule import Schedule
 from .segments import Segment, place_in_units
 from .spec import LinearSpec
 from .two_levels import fills_stages, number_of_fields, rounds_once, stored_groups
-from .warpgroup_layouts import Plan
+from .warpgroup_layouts import Plan, take_turns
 
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 BAND = 2048
@@ -534,6 +534,6 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         products_in_flight=min(8, schedule.products_in_flight * schedule.column_tiles),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
-        ping_pong=schedule.is_ping_pong,
+        ping_pong=take_turns(spec, schedule),
         cluster=schedule.cluster * schedule.multicast,
     )

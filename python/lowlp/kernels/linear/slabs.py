@@ -150,7 +150,9 @@ class _SlabBlock(Block):
                 first_step=first_step,
             )
             values = self.decode(codes, group, self.row_of_weights(part, row))
-            self.store(self.scaled(values, *factors[part]), part, unit * spec.unit_k + first_step * spec.step_k)
+            self.store(
+                self.weight_factors.scaled(values, *factors[part]), part, unit * spec.unit_k + first_step * spec.step_k
+            )
         return accumulators
 
     @ll.inline

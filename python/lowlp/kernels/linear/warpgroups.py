@@ -34,11 +34,10 @@ With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, small
-from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .experts import ExpertTile, ExpertWork
 from .integer_sums import is_one_sum, names_of_columns, number_of_columns, sum_type, total_type
@@ -47,7 +46,6 @@ from .parts import (
     UNIT_K,
     Arguments,
     Views,
-    as_activation,
     as_f32,
     covers_whole_tables,
     decoder,
@@ -55,34 +53,16 @@ from .parts import (
     make_linear,
     names_of_rows,
     numbers_of,
-    power_in_f16,
-    prescale_of_codes,
-    scale_and_zero,
     streamed_views,
 )
 from .schedule import Schedule
-from .segments import Segment, place_in_units
+from .segments import place_in_units
 from .spec import LinearSpec
-from .two_levels import fills_stages, number_of_fields, rounds_once, stored_groups
 from .warpgroup_layouts import Plan, take_turns
+from .wide_factors import Place, WeightFactors, is_one, unscale_of
 
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 BAND = 2048
-# Bounds, with its inverse, of the power of two that brings weights with scales of up to 16 bits into the range of f16.
-_MOST_FIT = 2.0**56
-
-
-class _Place(NamedTuple):
-    """A segment of a stage, and what its segments have in common and was loaded, by view, number and row."""
-
-    segment: Segment
-    stage: ll.Scalar
-    loaded: dict[Any, ll.Tile]
-
-
-def is_one(factor: Any) -> bool:
-    """Whether a number of the kernel is known to be 1."""
-    return isinstance(factor, float) and factor == 1.0
 
 
 class Block:
@@ -124,12 +104,7 @@ class Block:
     def prepare_weights(self) -> None:
         """What decoding weights needs, of which no launch before writes anything."""
         plan, spec, operands, schedule = self.plan, self.plan.spec, self.operands, self.plan.schedule
-        if spec.row_scale2:
-            self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.rows_of_weights])
-        self.fit = operands.fit if plan.is_fitted else None
-        if plan.is_fitted and plan.in_f32 and not spec.table and (spec.super_scale or spec.scale) in ("f16", "e4m3"):
-            # So large it may be, which lets scales take the powers of two of `lowlp-plan-decode`.
-            self.fit = ll.maximum(ll.minimum(operands.fit, _MOST_FIT), 1 / _MOST_FIT)
+        self.weight_factors = WeightFactors(plan, operands, self.views)
         factor = None
         if plan.is_fitted and spec.table and not plan.in_f32:
             factor = operands.table_unscale * operands.fit
@@ -150,115 +125,6 @@ class Block:
         """Accumulators of a tile that has none yet; or of products, of another type."""
         kind = kind or total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
-
-    def of_rows(self, view: Any, group: ll.Scalar | int, row: ll.Scalar) -> ll.Tile:
-        """Scales or zero points of a group, one for each row."""
-        tile = ll.load_global(view, offsets=[group, row], layout=self.plan.layouts.rows)
-        return ll.view(tile, dtype=tile.dtype, layout=self.plan.layouts.column)
-
-    def in_f32(
-        self, view: Any, kind: str, supers: Any, at: _Place, row: ll.Scalar, fit: ll.Scalar | None = None
-    ) -> ll.Tile:
-        """Scales or zero points of a segment in f32, times those of its super-group where `supers` is their view, and
-        times `fit`, a power of two."""
-        spec, stage_k = self.plan.spec, self.plan.schedule.stage_k
-
-        def load(array: Any, number: Any, known: Any) -> ll.Tile:
-            # What several segments have in common is loaded once.
-            key = (id(array), known, id(row))
-            if known is None or key not in at.loaded:
-                at.loaded[key] = self.of_rows(array, number, row)
-            return at.loaded[key]
-
-        if kind in PACKED_CODE_TYPES and fills_stages(spec, stage_k):
-            first = at.stage * stored_groups(spec, kind, stage_k // spec.group_size)
-            values = number_of_fields(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
-        elif kind in PACKED_CODE_TYPES:
-            group = self.group_of(at.segment, at.stage)
-            values = number_of_fields(kind, group, lambda byte: load(view, byte, None))
-        else:
-            values = as_f32(load(view, self.group_of(at.segment, at.stage), None), kind)
-        if supers is None:
-            return values if fit is None else values * fit
-        size = spec.super_group_size
-        number: Any = 0
-        in_stage = 0
-        if spec.supers > 1 and stage_k >= size:
-            begin = at.segment.granules[0]
-            in_stage = (begin.unit * UNIT_K + begin.first_step * spec.step_k) // size
-            number = at.stage * (stage_k // size) + in_stage
-        elif spec.supers > 1:
-            number = at.stage // (size // stage_k)
-        super_scale = ll.cast(load(supers, number, in_stage), "f32")
-        return values * (super_scale if fit is None else super_scale * fit)
-
-    def second_scale(self, row: ll.Scalar) -> Any:
-        """The second scale of weights that are made in f32, or those of rows, with the power of two that f16 needs."""
-        scale2 = self.of_rows(self.scale2_view, 0, row) if self.plan.spec.row_scale2 else self.operands.scale2
-        return scale2 * self.operands.fit if self.plan.is_fitted else scale2
-
-    def factors_of(self, at: _Place, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None, ll.Tile | None]:
-        """What goes on the weights of a segment: scales, zero points, and second scales of rows."""
-        spec, views = self.plan.spec, self.views
-        fit = self.fit
-        if spec.super_scale:
-            factor = self.factor_of_scales(fit)
-            scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row, factor)
-            if not spec.corrector:
-                return scale, None, None
-            of_offsets = fit if spec.offsets else None
-            return scale, self.in_f32(views.correctors, spec.corrector, views.super_offsets, at, row, of_offsets), None
-        group = self.group_of(at.segment, at.stage)
-        scale = self.of_rows(self.views.scales, group, row)
-        if self.plan.in_f32:
-            zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
-            scale2 = self.second_scale(row) if spec.scale2 else None
-            # A second scale, where there is one, takes the power of two.
-            fit = None if spec.scale2 else fit
-            zero = None if zero is None else as_f32(zero, spec.corrector, fit if spec.offsets else None)
-            scale = as_f32(scale, spec.scale, self.factor_of_scales(fit))
-            if spec.f32_differences:
-                zero = zero * (scale * -1.0)
-            return scale, zero, scale2
-        if self.plan.has_powers:
-            # Times 2^-p before f16 has to hold them.
-            assert fit is not None, "powers are fitted"
-            scale, fit = power_in_f16(scale, fit), None
-        else:
-            scale = as_activation(scale, spec.scale, spec.activation)
-        zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
-        return *scale_and_zero(spec, scale, zero, fit), None
-
-    def unscale(self) -> Any:
-        """The power of two by which codes, or entries of a table, are divided; 1 where they are not."""
-        return self.operands.table_unscale if self.plan.spec.table else 1.0 / prescale_of_codes(self.plan.spec)
-
-    def factor_of_scales(self, fit: ll.Scalar | None) -> Any:
-        """What scales of weights that are made in f32 are multiplied by, once for a group: `fit`, and what codes are
-        divided by. bf16 has weights so small that f32 lacks bits of that product, so there it goes on weights."""
-        unscale = self.unscale() if self.plan.spec.activation == "f16" else 1.0
-        if fit is None:
-            return None if is_one(unscale) else unscale
-        return fit if is_one(unscale) else fit * unscale
-
-    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None, scale2: Any) -> ll.Tile:
-        """Weights, by the steps of `dequantize` and rounded once."""
-        spec = self.plan.spec
-        if not self.plan.in_f32:
-            return (values if zero is None else values - zero) * scale
-        wide = ll.cast(values, "f32")
-        unscale = 1.0 if spec.activation == "f16" else self.unscale()
-        if not is_one(unscale):
-            wide = wide * unscale
-        if spec.is_bipolar:
-            wide = wide * 2.0 - float((1 << spec.bits) - 1)
-        if spec.offsets or spec.f32_differences:
-            assert zero is not None
-            is_exact = spec.f32_differences or rounds_once(spec)
-            wide = ll.fma(wide, scale, zero) if is_exact else wide * scale + zero
-        else:
-            wide = (wide if zero is None else wide - zero) * scale
-        return ll.cast(wide if scale2 is None else wide * scale2, spec.activation)
 
     @ll.inline
     def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
@@ -283,21 +149,11 @@ class Block:
             )
             values = self.decode(codes, group, self.row_of_weights(part, row))
             if factors:
-                values = self.scaled(values, *factors[part])
+                values = self.weight_factors.scaled(values, *factors[part])
             for tile, x_tile in enumerate(x_tiles):
                 index = plan.accumulators.index((part // products, tile, part % products))
                 results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
         return tuple(results)
-
-    def group_of(self, segment: Segment, stage: ll.Scalar) -> ll.Scalar | int:
-        """The group of a segment of a stage."""
-        stage_k, group = self.plan.schedule.stage_k, self.plan.spec.group_size
-        if self.plan.spec.k % UNIT_K and self.plan.spec.groups == 1:
-            return 0
-        if stage_k % group == 0 and group % UNIT_K:
-            return stage * (stage_k // group) + segment.group
-        unit = stage * (stage_k // UNIT_K) + segment.group * (min(stage_k, group) // UNIT_K)
-        return unit // (group // UNIT_K)
 
     @ll.inline
     def with_segment(self, acc, at, rows_of_parts, row, column):  # type: ignore[no-untyped-def]
@@ -306,17 +162,18 @@ class Block:
         rows_of_parts  of scales and the like, at which each part begins
         """
         plan, spec, segment, stage = self.plan, self.plan.spec, at.segment, at.stage
-        group = self.group_of(segment, stage)
+        group = self.weight_factors.group_of(segment, stage)
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
-        factors = [self.factors_of(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
+        factors = (
+            [self.weight_factors.of_segment(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
+        )
         adds_to_total = plan.on_weights or plan.on_rows or is_one_sum(spec)
         raw = acc if adds_to_total else self.zeros(sum_type(spec))
         for granule in segment.granules:
             raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
         if adds_to_total:
             return raw
-        views = self.views
-        scales = [self.in_f32(views.scales, spec.scale, views.super_scales, at, part_row) for part_row in rows_of_parts]
+        scales = [self.weight_factors.scales_of(at, part_row) for part_row in rows_of_parts]
         if spec.is_of_integers:
             raw = tuple(ll.cast(tile, "f32") for tile in raw)
         return tuple(
@@ -335,7 +192,7 @@ class Block:
         rows_of_parts = [self.row_of_weights(part, row) for part in range(self.plan.parts)]
         loaded: dict[Any, ll.Tile] = {}
         for segment in self.plan.segments:
-            acc = self.with_segment(acc, _Place(segment, stage, loaded), rows_of_parts, row, column)
+            acc = self.with_segment(acc, Place(segment, stage, loaded), rows_of_parts, row, column)
         return acc, carried
 
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
@@ -388,7 +245,7 @@ class Block:
             return acc
         if self.plan.on_weights and self.plan.spec.scale == "e4m3":
             acc = acc * E4M3_UNSCALE
-        unscale = self.unscale()
+        unscale = unscale_of(self.plan, self.operands)
         return acc if is_one(unscale) else acc * unscale
 
     @ll.inline

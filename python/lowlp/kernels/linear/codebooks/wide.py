@@ -36,6 +36,7 @@ from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
+from ..wide_factors import of_rows
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
@@ -323,7 +324,7 @@ class VectorBlock(Block):
         group = (stage * plan.schedule.stage_k + segment * plan.segment_in_stage) // spec.group_size
         products = spec.products
         scales = [
-            as_f32(self.of_rows(self.views.scales, group, plan.row_of(part, row)), spec.scale)
+            as_f32(of_rows(plan, self.views.scales, group, plan.row_of(part, row)), spec.scale)
             for part in range(plan.parts)
         ]
         return tuple(

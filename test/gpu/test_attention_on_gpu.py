@@ -107,13 +107,15 @@ def test_codes_are_those_of_the_cpu_target(kind: str) -> None:
         assert (there.arrays()[name].cpu().numpy().view(np.uint8) == array.view(np.uint8)).all()
 
 
-@pytest.mark.parametrize("tokens", [5, 90])
+# Each block of 2500 tokens takes batches in turn.
+@pytest.mark.parametrize("tokens", [5, 2500])
+@pytest.mark.parametrize("dim", [96, 192])
 @pytest.mark.parametrize("kind", ["cq-4", "cq-2"])
-def test_codes_found_by_tensor_cores_are_nearest(kind: str, tokens: int) -> None:
+def test_codes_found_by_tensor_cores_are_nearest(kind: str, dim: int, tokens: int) -> None:
     """Of two entries whose distances agree to 2^-18, and a few 2^-22 of the squares, either may be taken."""
-    books = books_for(kind, 2, 96)
-    cache = lowlp.KVCache(pages=6, page=16, kv_heads=2, head_dim=96, dtype=kind, codebooks=books, device="cuda")
-    k, v = np.random.default_rng(1).standard_normal((2, tokens, 2, 96)).astype(np.float16)
+    books = books_for(kind, 2, dim)
+    cache = lowlp.KVCache(pages=157, page=16, kv_heads=2, head_dim=dim, dtype=kind, codebooks=books, device="cuda")
+    k, v = np.random.default_rng(1).standard_normal((2, tokens, 2, dim)).astype(np.float16)
     lowlp.kv_append(cache, torch.from_numpy(k).cuda(), torch.from_numpy(v).cuda(), torch.arange(tokens, device="cuda"))
     for codes, x, side, entries in zip(cache.codes(), (k, v), ("keys", "values"), books.books, strict=True):
         found = np.concatenate(list(as_numpy(codes).swapaxes(1, 2)))[:tokens]  # [tokens, heads, groups]

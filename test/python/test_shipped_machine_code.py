@@ -15,7 +15,7 @@ from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.scaled_weights import fit_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.warpgroup_layouts import take_turns
+from lowlp.kernels.linear.warpgroup_layouts import is_ping_pong
 from lowlp.ops.linear_kernels import gpu_kernel
 
 FMA = {"HFMA2", "HMUL2", "HADD2"}
@@ -132,7 +132,7 @@ def test_warpgroups(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None
     assert count["HGMMA"] == registers // 4 * schedule.column_tiles
     assert count["LDSM"] == 0
     # Turns are taken and given once.
-    assert count["BAR"] == 2 * take_turns(spec, schedule)
+    assert count["BAR"] == 2 * is_ping_pong(spec, schedule)
     assert sum("SETMAXREG" in name for name in listing) == 2 * schedule.exchanges_registers
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 

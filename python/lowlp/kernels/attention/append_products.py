@@ -262,7 +262,8 @@ class ProductBlock:
         return ll.where(slots < 0, ll.full(_NO_ROW, "int32", layout=slots.layout), rows)
 
     def neighbours_of(self, name: str) -> int:
-        """How many groups lie side by side in every row, in the order of the token's class."""
+        """How many groups lie side by side in every row, in the order of the token's class; without classes all do, and
+        as many are stored at once."""
         kind, head_dim = self.spec.kind, self.spec.head_dim
         if not kind.is_staggered(head_dim):
             return 4

@@ -125,11 +125,11 @@ class Plan:
         return row + (part // self.spec.products * self.rows_of_part + first)
 
 
-def take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
+def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether warpgroups begin their products in turn: two whose products are long.
 
-    Not where codes become halves that no scale meets before they are multiplied. With so short a decoding turns made
-    products take 1.1 to 1.4 times as long, on an H100 (docs/adr/0104).
+    Not where codes become halves whose scales multiply accumulators at the end of a tile. With so short a decoding
+    turns made products take up to 1.4 times as long, on an H100 (docs/adr/0104).
     """
     is_short = schedule.scales_on == "rows" and spec.vectors is None and not spec.is_of_bytes
     return schedule.warpgroups == 2 and schedule.columns >= _TURNS_COLUMNS and not is_short

@@ -58,7 +58,7 @@ from .parts import (
 from .schedule import Schedule
 from .segments import place_in_units
 from .spec import LinearSpec
-from .warpgroup_layouts import Plan, take_turns
+from .warpgroup_layouts import Plan, is_ping_pong
 from .wide_factors import Place, WeightFactors, is_one, unscale_of
 
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
@@ -391,6 +391,6 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         products_in_flight=min(8, schedule.products_in_flight * schedule.column_tiles),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
-        ping_pong=take_turns(spec, schedule),
+        ping_pong=is_ping_pong(spec, schedule),
         cluster=schedule.cluster * schedule.multicast,
     )

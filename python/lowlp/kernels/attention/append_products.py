@@ -26,7 +26,7 @@ from lowlp.layouts.register_layout import Layout, column_local, local, reduce, s
 
 from .append_spec import AppendSpec
 from .spec import ENTRIES
-from .stagger import KEY_LANES, VALUE_LANES, books_view, class_of, near
+from .stagger import KEY_LANES, books_view, class_of, neighbours_of, strides_of_row
 
 CHANNELS: Final = 16
 """Of a block, as many as a product adds up."""
@@ -36,6 +36,8 @@ _COLUMNS: Final = 8
 _BATCH: Final = 32
 """Tokens whose codes a block stores together, where there are many."""
 _NO_ROW: Final = -(2**30)
+_STORED_TOGETHER: Final = 4
+"""Codes of neighbouring groups, in rows without classes of tokens."""
 _MOST: Final = 2**31 - 1
 _AT_ONCE: Final = 8
 """Products that run together."""
@@ -95,6 +97,7 @@ class ProductBlock:
         part = small(part)
         vector, chunks = spec.kind.vector, spec.head_dim // CHANNELS
         self.groups, self.batch, self.warps = spec.head_dim // vector, batch_of(spec), groups_of_block(spec)
+        self.has_classes = spec.kind.is_staggered(spec.head_dim)
         self.at_once = max(1, _AT_ONCE * _COLUMNS // self.batch)
         self.head, self.is_value, self.first = part // (2 * chunks), part // chunks % 2, part % chunks * self.warps
         # What threads hold of a batch: vectors [tokens, channels], also as [tokens, groups, channels].
@@ -150,7 +153,7 @@ class ProductBlock:
 
     def batch_from(self, source: str, name: str, first: Any) -> tuple[ll.Tile, ll.Tile]:
         """The vectors of a batch and its slots."""
-        slots = self.slots_of("slots", first, self.by_neighbours(name).reduce([1, 2, 3]))
+        slots = self.slots_of("slots", first, self.by_neighbours(name).reduce([1]))
         return self.vectors_of(source, first), slots
 
     @ll.inline
@@ -261,21 +264,16 @@ class ProductBlock:
         rows = begin + ll.full(self.head * page, "int32", layout=slots.layout)
         return ll.where(slots < 0, ll.full(_NO_ROW, "int32", layout=slots.layout), rows)
 
-    def neighbours_of(self, name: str) -> int:
-        """How many groups lie side by side in every row, in the order of the token's class; without classes all do, and
-        as many are stored at once."""
-        kind, head_dim = self.spec.kind, self.spec.head_dim
-        if not kind.is_staggered(head_dim):
-            return 4
-        return near(kind, head_dim, VALUE_LANES if name == "values" else KEY_LANES)
+    def neighbours(self, name: str) -> int:
+        """How many codes are stored together: of groups that lie side by side in the row of every token."""
+        spec = self.spec
+        return neighbours_of(spec.kind, spec.head_dim, name == "values") if self.has_classes else _STORED_TOGETHER
 
     def by_neighbours(self, name: str) -> Layout:
-        """How threads hold a batch's codes as [tokens, parts, lanes, neighbours]: some neighbours each."""
-        neighbours = self.neighbours_of(name)
-        runs = self.warps // neighbours
-        lanes = min(KEY_LANES, runs)
-        spare = _WARP * self.warps // (self.batch * runs)
-        return reduce(spatial(self.batch, runs // lanes, lanes, 1, spare), dims=[4]) * local(1, 1, 1, neighbours)
+        """How threads hold a batch's codes, [tokens, groups]: some neighbours each."""
+        neighbours = self.neighbours(name)
+        alike = _WARP * neighbours // self.batch
+        return reduce(spatial(self.batch, self.warps // neighbours, alike), dims=[2]) * local(1, neighbours)
 
     def in_order_of(self, slots: ll.Tile, codes: ll.Tile) -> ll.Tile:
         """Codes of neighbours in the order of each token's class; see `stagger`."""
@@ -293,22 +291,20 @@ class ProductBlock:
 
     def store_codes(self, name: str, slots: ll.Tile) -> None:
         """The codes of a batch in their slots, each in the place that its group has in the row of its token."""
-        spec, kind = self.spec, self.spec.kind
-        held, neighbours = self.by_neighbours(name), self.neighbours_of(name)
-        is_staggered = kind.is_staggered(spec.head_dim)
+        spec, neighbours = self.spec, self.neighbours(name)
         runs = self.warps // neighbours
-        by_group = reduce(spatial(self.batch, runs, held.num_threads // (self.batch * runs)), dims=[2])
-        codes = ll.load_shared(self.codes, offsets=[0, 0], layout=by_group * local(1, neighbours), in_bounds=True)
-        codes = ll.view(codes, dtype="uint8", layout=held)
-        if is_staggered and neighbours > 1:
+        lanes = min(KEY_LANES, runs)
+        loaded = ll.load_shared(self.codes, offsets=[0, 0], layout=self.by_neighbours(name), in_bounds=True)
+        # As [tokens, parts, lanes, neighbours].
+        held = reduce(spatial(self.batch, runs // lanes, lanes, 1, _WARP * neighbours // self.batch), dims=[4])
+        held = held * local(1, 1, 1, neighbours)
+        codes = ll.view(loaded, dtype="uint8", layout=held)
+        if self.has_classes and neighbours > 1:
             codes = self.in_order_of(slots, codes)
-        # Of keys a lane's neighbours of all parts lie side by side.
-        strides = [KEY_LANES * neighbours, neighbours]
-        if is_staggered and name == "keys":
-            strides = [neighbours, self.groups // KEY_LANES]
         count = self.operands["pages"] * (spec.kv_heads * spec.page)
         shape = [count, self.groups // (KEY_LANES * neighbours), KEY_LANES, neighbours]
-        view = ll.view_global(self.operands[name], shape=shape, strides=[self.groups, *strides, 1])
+        strides = strides_of_row(spec.kind, spec.head_dim, name == "values", neighbours)
+        view = ll.view_global(self.operands[name], shape=shape, strides=[self.groups, *strides])
         run = self.first // neighbours
         rows = ll.view(self.rows_at(slots), dtype="int32", layout=held.reduce([1, 2, 3], keep_dims=True))
         ll.scatter_global(codes, view, rows, dim=0, offsets=[0, run // KEY_LANES, run % KEY_LANES, 0])

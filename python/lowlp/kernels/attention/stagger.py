@@ -18,7 +18,7 @@ that order. A token counts in the column of its own class alone; the classes of 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,6 +39,11 @@ def near(kind: CacheType, head_dim: int, lanes: int) -> int:
     """How many neighbouring groups a lane of so many has side by side: up to 4."""
     groups = head_dim // kind.vector
     return next(count for count in (4, 2, 1) if groups % (lanes * count) == 0)
+
+
+def neighbours_of(kind: CacheType, head_dim: int, is_value: bool) -> int:
+    """How many groups lie side by side in a row of codes, in an order that depends on the token."""
+    return near(kind, head_dim, VALUE_LANES if is_value else KEY_LANES)
 
 
 def masks(kind: CacheType, head_dim: int, lanes: int) -> tuple[int, ...]:
@@ -80,25 +85,27 @@ def slots(kind: CacheType, head_dim: int, is_value: bool) -> AnyArray:
     found: AnyArray = np.broadcast_to(np.arange(groups), (4, groups)).copy()
     if not kind.is_staggered(head_dim):
         return found
-    lanes = VALUE_LANES if is_value else KEY_LANES
-    neighbours = near(kind, head_dim, lanes)
+    neighbours = neighbours_of(kind, head_dim, is_value)
     found ^= np.arange(4)[:, None] & (neighbours - 1)
-    return found if is_value else _by_lane(found, lanes, neighbours, groups)
+    return found if is_value else _by_lane(found, neighbours, groups)
 
 
-def _by_lane(slot: AnyArray, lanes: int, neighbours: int, groups: int) -> AnyArray:
-    part, lane, place = slot // (lanes * neighbours), slot // neighbours % lanes, slot % neighbours
-    result: AnyArray = lane * (groups // lanes) + part * neighbours + place
-    return result
+def _by_lane(slot: Any, neighbours: int, groups: int) -> Any:
+    part, lane, place = slot // (KEY_LANES * neighbours), slot // neighbours % KEY_LANES, slot % neighbours
+    return lane * (groups // KEY_LANES) + part * neighbours + place
+
+
+def strides_of_row(kind: CacheType, head_dim: int, is_value: bool, neighbours: int) -> list[int]:
+    """How far apart in a row are parts, lanes and neighbours of its slots, [groups / (lanes * neighbours), lanes,
+    neighbours]: as `slots` has them."""
+    if kind.is_staggered(head_dim) and not is_value:
+        return [neighbours, head_dim // kind.vector // KEY_LANES, 1]
+    return [KEY_LANES * neighbours, neighbours, 1]
 
 
 def places_of(kind: CacheType, head_dim: int, is_value: bool, group: ll.Tile, token_class: ll.Tile) -> ll.Tile:
     """As `slots`, in a kernel: where the codes of some groups go in the row of a token of that class."""
-    neighbours = near(kind, head_dim, VALUE_LANES if is_value else KEY_LANES)
+    neighbours = neighbours_of(kind, head_dim, is_value)
     slot: ll.Tile = group ^ (token_class & (neighbours - 1))
-    if is_value:
-        return slot
-    groups = head_dim // kind.vector
-    within = slot // (KEY_LANES * neighbours) * neighbours + slot % neighbours
-    place: ll.Tile = slot // neighbours % KEY_LANES * (groups // KEY_LANES) + within
+    place: ll.Tile = slot if is_value else _by_lane(slot, neighbours, head_dim // kind.vector)
     return place

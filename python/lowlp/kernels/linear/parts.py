@@ -26,8 +26,7 @@ from .integer_sums import (
 )
 from .operand_list import parameters_of
 from .scaled_weights import E4M3_UNSCALE as E4M3_UNSCALE
-from .scaled_weights import fit_of
-from .scaled_weights import prescale_of_codes as prescale_of_codes
+from .scaled_weights import fit_of, prescale_of_codes
 from .schedule import Schedule
 from .segments import STEP_K as STEP_K
 from .spec import LinearSpec

@@ -40,12 +40,11 @@ from .parts import (
     finished,
     make_linear,
     needs_sum_of_x,
-    prescale_of_codes,
     scale_and_zero,
     streamed_views,
     view_of_result,
 )
-from .scaled_weights import fit_of, kept_factor
+from .scaled_weights import fit_of, kept_factor, prescale_of_codes
 from .schedule import Schedule
 from .segments import Granule, Segment, granule_k, has_small_groups, place_in_units, segments
 from .spec import LinearSpec

@@ -15,9 +15,9 @@ from .parts import (
     as_activation,
     as_f32,
     power_in_f16,
-    prescale_of_codes,
     scale_and_zero,
 )
+from .scaled_weights import prescale_of_codes
 from .segments import Segment
 from .two_levels import fills_stages, number_of_fields, rounds_once, stored_groups
 from .warpgroup_layouts import Plan

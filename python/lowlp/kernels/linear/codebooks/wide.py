@@ -41,9 +41,8 @@ from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
 from .program import has_books_of_tile
+from .program_plan import LANES
 
-_LANES: Final = 4
-"""Of a row, which hold vectors side by side."""
 _LEAST_SCALE: Final = 2.0**-126
 _HEADROOM: Final = 2.0**5
 """By which sums of entries of 8 bits, at most 4 x 448, are multiplied: f16 then rounds small ones less."""
@@ -68,7 +67,7 @@ class VectorPlan(Plan):
         self.segment = math.gcd(spec.group_size, self.block_k) if vectors.has_book_scales else spec.group_size
         self.is_one = self.ends_with_scales = self.segment >= spec.k
         self.tiles = tiles_of_warp(spec, schedule)
-        self.step_k = _LANES * vectors.vector
+        self.step_k = LANES * vectors.vector
         most = max(UNIT_K // self.tiles, STEP_K, self.step_k)
         self.span_k = min(schedule.stage_k, spec.unit_k)
         self.piece_k = math.gcd(most, self.span_k, self.span_k if self.is_one else self.segment)
@@ -103,20 +102,20 @@ class VectorPlan(Plan):
     def codes(self) -> Layout:
         """How threads hold the codes of a span, [rows of a part, codes]."""
         stored = stored_codes(self.vectors)
-        of_span = local(self.tiles, self.span_k // self.step_k) * local(2, 1) * spatial(8, _LANES) * local(1, stored)
+        of_span = local(self.tiles, self.span_k // self.step_k) * local(2, 1) * spatial(8, LANES) * local(1, stored)
         return spatial(self.warps, 1) * of_span
 
     def codes_of_pieces(self, books: int) -> Layout:
         """The same registers as [piece, book, rows, codes]."""
         warps = spatial(1, 1, self.warps, 1) * local(1, 1, self.tiles, 1)
         steps = local(self.span_k // self.piece_k, 1, 1, self.piece_k // self.step_k)
-        return warps * steps * local(1, 1, 2, 1) * spatial(1, 1, 8, _LANES) * local(1, books, 1, 1)
+        return warps * steps * local(1, 1, 2, 1) * spatial(1, 1, 8, LANES) * local(1, books, 1, 1)
 
     @property
     def weights_of_piece(self) -> Layout:
         """How threads hold the weights of a piece, in the order of K that x has."""
         steps = local(self.tiles, self.piece_k // self.step_k)
-        return spatial(self.warps, 1) * steps * local(2, self.vectors.vector // 2) * spatial(8, _LANES) * local(1, 2)
+        return spatial(self.warps, 1) * steps * local(2, self.vectors.vector // 2) * spatial(8, LANES) * local(1, 2)
 
 
 class VectorBlock(Block):

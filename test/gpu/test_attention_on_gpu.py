@@ -118,7 +118,7 @@ def test_codes_found_by_tensor_cores_are_nearest(kind: str, dim: int, tokens: in
     k, v = np.random.default_rng(1).standard_normal((2, tokens, 2, dim)).astype(np.float16)
     lowlp.kv_append(cache, torch.from_numpy(k).cuda(), torch.from_numpy(v).cuda(), torch.arange(tokens, device="cuda"))
     for codes, x, side, entries in zip(cache.codes(), (k, v), ("keys", "values"), books.books, strict=True):
-        found = np.concatenate(list(as_numpy(codes).swapaxes(1, 2)))[:tokens]  # [tokens, heads, groups]
+        found = np.concatenate(list(codes.swapaxes(1, 2)))[:tokens]  # [tokens, heads, groups]
         wanted = books.encode(x, side)
         vectors = x.reshape(*found.shape, -1).astype(np.float64)
         squares = []

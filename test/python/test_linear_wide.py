@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -366,6 +367,18 @@ def test_four_warpgroups_have_registers_enough(weight: str, n: int, k: int) -> N
     schedule = schedule_for(spec, 32)
     assert schedule.warpgroups == 4
     assert compilation.compile(linear_kernel(spec, schedule), "sm_90a").spilled_bytes == 0
+
+
+def test_warpgroups_end_tiles_by_themselves() -> None:
+    """After the last product no barrier is of both: each of the two tiles of columns has two of a warpgroup."""
+    spec = LinearSpec(n=1024, k=1024, codec="int4 g128 f16", aligned=True)
+    schedule = wide(
+        columns=128, column_tiles=2, warpgroups=2, steps=1, scales_on="weights", producer=True, share_tiles=False
+    )
+    ptx = compilation.compile(linear_kernel(spec, schedule), "sm_90a").ptx
+    end = ptx[ptx.rindex("wgmma.wait_group") :]
+    assert len(re.findall(r"bar\.sync\s+%r\d+, %r\d+;", end)) == 4
+    assert not re.search(r"bar(rier)?\.sync\s+\d", end)
 
 
 def test_what_spills_is_told() -> None:

@@ -84,7 +84,7 @@ static std::string findObstacle(DotOp dot) {
   Result<LoadSharedOp> load = findLoadOfB(dot);
   if (!load)
     return load.error();
-  if (dot.getC().getType().getNumThreads() % 128 != 0)
+  if (dot.getC().getType().getNumThreads() % kThreadsPerWarpgroup != 0)
     return "the kernel's threads are not whole warpgroups";
   if (dot.getType().getShape()[1] > 256)
     return "the product has more than 256 columns";
@@ -365,8 +365,6 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
   }
 
 private:
-  static constexpr int64_t kThreadsPerWarpgroup = 128;
-
   static void decline(Operation *op, const std::string &reason) {
     LDBG() << op->getName() << " stays as it is: " << reason;
     remarkDeclined(op, DEBUG_TYPE, "warpgroups", [&] { return reason; });

@@ -55,7 +55,8 @@ LogicalResult ProducerWarpOp::verify() {
       return emitOpError("stands in the kernel twice");
     if (op->getNumRegions() != 0 ||
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<TileType>) ||
-        isa<StoreGlobalOp, StoreSharedOp, SynchronizeOp>(op))
+        isa<StoreGlobalOp, StoreSharedOp, SynchronizeOp,
+            SynchronizeWarpgroupsOp>(op))
       return emitOpError("must stand before ")
              << op->getName() << ", which its warp would do too";
   }

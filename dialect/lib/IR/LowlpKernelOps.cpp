@@ -147,7 +147,6 @@ void KernelOp::changeSchedule(ScheduleAttr schedule) {
 
 /// Checks the fields of the schedule that lean on the rest of the kernel.
 static LogicalResult verifySchedule(KernelOp kernel) {
-  constexpr int64_t kThreadsPerWarpgroup = 128;
   ScheduleAttr schedule = kernel.getScheduleOrDefault();
   int64_t numThreads = static_cast<int64_t>(kernel.getNumThreads());
   if (schedule.getExchangeRegisters() && numThreads % kThreadsPerWarpgroup)

@@ -27,6 +27,15 @@ static LogicalResult verifyAccess(Operation *op, TileType tile,
   return success();
 }
 
+LogicalResult SynchronizeWarpgroupsOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel || kernel.getNumThreads() % kThreadsPerWarpgroup == 0)
+    return success();
+  return emitOpError("needs whole warpgroups of ")
+         << kThreadsPerWarpgroup << " threads, but the block has "
+         << kernel.getNumThreads() << " threads";
+}
+
 int64_t AllocSharedOp::getAlignBytes() {
   int64_t alignBytes = kAlignBytes;
   for (Operation *user : getShared().getUsers())

@@ -114,6 +114,7 @@ from .shared import copy_async_wait as copy_async_wait
 from .shared import load_shared as load_shared
 from .shared import store_shared as store_shared
 from .shared import synchronize as synchronize
+from .shared import synchronize_warpgroups as synchronize_warpgroups
 from .source import KernelError as KernelError
 from .source import KernelTypeError as KernelTypeError
 from .source import KernelValueError as KernelValueError
@@ -140,7 +141,8 @@ __all__ = [
     "load_global", "load_packed", "load_scalar", "load_shared", "log2", "lookup", "lookup_pairs", "lookup_vectors",
     "make_kernel", "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum",
     "not_equal", "pointer", "popcount", "print", "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire",
-    "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "switch_codebook", "synchronize", "tanh",
+    "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "switch_codebook", "synchronize",
+    "synchronize_warpgroups", "tanh",
     "transpose", "view", "view_global", "view_packed", "wait_for_dependencies", "warp_shuffle", "wgmma",
     "wgmma_commit", "wgmma_wait", "where",
 ]  # fmt: skip

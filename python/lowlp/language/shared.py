@@ -144,6 +144,14 @@ def synchronize() -> None:
     current_trace("ll.synchronize").emit("lowlp.synchronize")
 
 
+def synchronize_warpgroups() -> None:
+    """Waits until the 128 threads of the own warpgroup are here; then each sees what they wrote before.
+
+    Warpgroups do not wait for each other. The block has whole ones, which the verifier checks.
+    """
+    current_trace("ll.synchronize_warpgroups").emit("lowlp.synchronize_warpgroups")
+
+
 def check_part(view: GlobalView, shared: SharedTile, extents: Sequence[int]) -> None:
     """Raises KernelTypeError or KernelValueError unless a part of these extents may lie in both."""
     if view.dtype != shared.dtype:

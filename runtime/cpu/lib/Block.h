@@ -97,6 +97,7 @@ enum class MeetingKind : uint8_t {
   Shuffle,
   LoadMatrix,
   StoreMatrix,
+  WarpgroupBarrier,
   Wgmma, ///< of a warpgroup; the following three of a warp
   WgmmaFence,
   WgmmaCommit,
@@ -104,6 +105,11 @@ enum class MeetingKind : uint8_t {
   Word,
   Mbarrier
 };
+
+/// Whether four warps meet, and not one.
+inline bool isOfWarpgroup(MeetingKind kind) {
+  return kind == MeetingKind::WarpgroupBarrier || kind == MeetingKind::Wgmma;
+}
 
 /// The word a thread waits for, and the value it is to have.
 struct AwaitedWord {
@@ -379,6 +385,7 @@ private:
   bool beginProduct(const LowlpThread &thread);
   bool finishProducts(const LowlpThread &thread, int32_t numInFlight);
   bool joinWarpgroup(LowlpThread &thread);
+  void joinThreads(const LowlpThread &thread);
   bool checkProductsFinished(const LowlpThread &thread);
 
   bool landsLate() const { return config.checks & LowlpCheckRaces; }

@@ -89,14 +89,15 @@ void Block::setDivergenceError(const LowlpThread &thread, uint32_t conflict) {
 }
 
 /// Reports that two warps of a warpgroup have come to different places, at one
-/// of which all of them must multiply together.
+/// of which all of them must meet.
 void Block::setStrayWarpError(const LowlpThread &thread,
                               const LowlpThread &stray) {
-  setError(thread, thread.arrival.site,
-           describeDivergence(thread.arrival) +
-               ("the four warps of a warpgroup multiply together, but thread " +
-                toString(stray.position)) +
-               " waits at " + describePlace(stray.arrival));
+  setError(
+      thread, thread.arrival.site,
+      describeDivergence(thread.arrival) +
+          ("the four warps of a warpgroup come here together, but thread " +
+           toString(stray.position)) +
+          " waits at " + describePlace(stray.arrival));
 }
 
 /// Reports that `exited` can no longer come where others wait for it.

@@ -1,7 +1,8 @@
 //===- Meeting.cpp - Barriers and collectives -----------------------------===//
 //
 // A thread that arrives waits for a set of threads: all of the block at a
-// barrier, the member lanes of its warp in a collective. Meetings are told
+// barrier, its warpgroup at a barrier of that (Warpgroup.cpp), the member lanes
+// of its warp in a collective. Meetings are told
 // apart by what the arrivals say, not by a table: lanes that agree form one.
 //
 // Lanes of one warp may be in different collectives at once as long as the
@@ -108,7 +109,7 @@ uint32_t Block::lanesInConflict(const LowlpThread &thread) {
 const LowlpThread *Block::findExited(const LowlpThread &waiting) {
   if (numExited == 0)
     return nullptr;
-  if (waiting.arrival.kind == MeetingKind::Wgmma)
+  if (isOfWarpgroup(waiting.arrival.kind))
     return findExitedInGroup(waiting);
   if (waiting.arrival.kind != MeetingKind::Barrier) {
     uint32_t exited = warpOf(waiting).exited & waiting.arrival.members;
@@ -138,7 +139,7 @@ const LowlpThread *Block::findWaitingFor(const LowlpThread &exited) {
 bool Block::isComplete(const LowlpThread &thread) {
   if (thread.arrival.kind == MeetingKind::Barrier)
     return size_t(numAtBarrier + numLeft) == threads.size();
-  if (thread.arrival.kind == MeetingKind::Wgmma)
+  if (isOfWarpgroup(thread.arrival.kind))
     return isWarpgroupComplete(thread);
   return lanesArrivedWith(thread) == thread.arrival.members;
 }
@@ -161,6 +162,7 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::LoadMatrix:
   case MeetingKind::StoreMatrix:
     return moveMatrices(thread);
+  case MeetingKind::WarpgroupBarrier:
   case MeetingKind::Wgmma:
   case MeetingKind::WgmmaFence:
   case MeetingKind::WgmmaCommit:
@@ -215,7 +217,7 @@ void Block::releaseWarp(const LowlpThread &thread) {
 
 /// Lets everyone in the meeting of `thread` go on.
 void Block::release(const LowlpThread &thread) {
-  if (thread.arrival.kind == MeetingKind::Wgmma) {
+  if (isOfWarpgroup(thread.arrival.kind)) {
     int32_t first = firstWarpOfGroup(thread);
     for (int32_t warp = first; warp < first + warpsPerGroup; ++warp)
       releaseWarp(threads[size_t(warp * lanesPerWarp)]);

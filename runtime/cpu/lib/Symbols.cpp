@@ -16,6 +16,7 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuAssert),
       LOWLP_CPU_SYMBOL(lowlpCpuMma),
       LOWLP_CPU_SYMBOL(lowlpCpuBarrier),
+      LOWLP_CPU_SYMBOL(lowlpCpuWarpgroupBarrier),
       LOWLP_CPU_SYMBOL(lowlpCpuLeaveBarriers),
       LOWLP_CPU_SYMBOL(lowlpCpuShuffle),
       LOWLP_CPU_SYMBOL(lowlpCpuAtomic),

@@ -66,6 +66,14 @@ void ThreadOrder::joinAll() {
   seenByAll = now++;
 }
 
+void ThreadOrder::join(int32_t first, int32_t end) {
+  Sight together;
+  for (int32_t thread = first; thread < end; ++thread)
+    release(thread, together);
+  for (int32_t thread = first; thread < end; ++thread)
+    acquire(thread, together);
+}
+
 void ThreadOrder::sharePhases(int32_t firstThread, uint32_t lanes) {
   std::vector<uint32_t> together;
   for (uint32_t rest = lanes; rest; rest &= rest - 1)

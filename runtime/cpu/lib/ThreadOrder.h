@@ -6,7 +6,7 @@
 //   a thread that arrives at an mbarrier releases all it has seen, itself up to
 //   now included; what the arrivals of a phase release comes together; a thread
 //   that waits for the phase acquires it. A barrier of the block shows
-//   everything so far to everybody.
+//   everything so far to everybody, one of a warpgroup to its threads.
 //
 // The clock of a thread has a component for each thread and one for each
 // mbarrier. The latter stands for the bulk copies that complete its phases:
@@ -85,6 +85,8 @@ public:
   void fence(int32_t thread);
   /// A barrier of the block.
   void joinAll();
+  /// A barrier of the threads from `first` up to `end`.
+  void join(int32_t first, int32_t end);
 
   /// How many phases of `mbarrier` the thread knows to be complete.
   uint32_t knownPhases(int32_t thread, int32_t mbarrier) const {

@@ -1,9 +1,10 @@
-//===- Warpgroup.cpp - Where a warpgroup multiplies -----------------------===//
+//===- Warpgroup.cpp - Where a warpgroup meets and multiplies -------------===//
 //
-// Beginning a product is a meeting of 128 threads; fence, commit and wait are
-// meetings of a warp. B is read through the async proxy, by the first lane of
-// each warp on behalf of it: once when the product begins, since it may be read
-// from then on, and again when the warp waits for it (see AsyncCopies.cpp).
+// A barrier of a warpgroup and beginning a product are meetings of 128 threads;
+// fence, commit and wait are meetings of a warp. B is read through the async
+// proxy, by the first lane of each warp on behalf of it: once when the product
+// begins, since it may be read from then on, and again when the warp waits for
+// it (see AsyncCopies.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +50,8 @@ bool Block::isWarpgroupComplete(const LowlpThread &thread) {
 /// A thread of another warp of the warpgroup that waits at one place while
 /// `thread` waits at another, neither of which the other can pass; or null.
 const LowlpThread *Block::findStrayWarp(const LowlpThread &thread) {
-  bool isProduct = thread.arrival.kind == MeetingKind::Wgmma;
-  if (!isProduct && thread.arrival.kind != MeetingKind::Barrier)
+  bool meetsWarps = isOfWarpgroup(thread.arrival.kind);
+  if (!meetsWarps && thread.arrival.kind != MeetingKind::Barrier)
     return nullptr;
   int32_t first = firstWarpOfGroup(thread);
   int32_t end = std::min(first + warpsPerGroup, int32_t(warps.size()));
@@ -59,12 +60,12 @@ const LowlpThread *Block::findStrayWarp(const LowlpThread &thread) {
     if (index == thread.warpIndex())
       continue;
     const LowlpThread *lanes = &threads[size_t(index * lanesPerWarp)];
-    if (isProduct && warp.atBarrier)
+    if (meetsWarps && warp.atBarrier)
       return lanes + __builtin_ctz(warp.atBarrier);
     if (!warp.atCollective)
       continue;
     const LowlpThread &other = lanes[__builtin_ctz(warp.atCollective)];
-    if (other.arrival.kind == MeetingKind::Wgmma &&
+    if (isOfWarpgroup(other.arrival.kind) &&
         !other.arrival.agreesWith(thread.arrival))
       return &other;
   }
@@ -80,7 +81,7 @@ const LowlpThread *Block::findExitedInGroup(const LowlpThread &waiting) {
   return nullptr;
 }
 
-/// A thread that waits for the warpgroup of `exited` to multiply, or null.
+/// A thread that waits for the warpgroup of `exited`, or null.
 const LowlpThread *Block::findProductWithout(const LowlpThread &exited) {
   int32_t first = firstWarpOfGroup(exited);
   int32_t end = std::min(first + warpsPerGroup, int32_t(warps.size()));
@@ -90,7 +91,7 @@ const LowlpThread *Block::findProductWithout(const LowlpThread &exited) {
       continue;
     const LowlpThread &other =
         threads[size_t(index * lanesPerWarp + __builtin_ctz(waiting))];
-    if (other.arrival.kind == MeetingKind::Wgmma)
+    if (isOfWarpgroup(other.arrival.kind))
       return &other;
   }
   return nullptr;
@@ -247,9 +248,26 @@ bool Block::finishProducts(const LowlpThread &thread, int32_t numInFlight) {
   return true;
 }
 
+/// Lets the threads of the warpgroup know what each of them knows.
+void Block::joinThreads(const LowlpThread &thread) {
+  int32_t first = firstWarpOfGroup(thread) * lanesPerWarp;
+  int32_t end = first + warpsPerGroup * lanesPerWarp;
+  if (order)
+    order->join(first, end);
+  Knowledge together;
+  for (int32_t index = first; index < end; ++index)
+    together.add(threads[size_t(index)].acquired);
+  if (!together.isEmpty())
+    for (int32_t index = first; index < end; ++index)
+      threads[size_t(index)].acquired = together;
+}
+
 bool Block::joinWarpgroup(LowlpThread &thread) {
   WarpProducts &products = warpProducts[size_t(thread.warpIndex())];
   switch (thread.arrival.kind) {
+  case MeetingKind::WarpgroupBarrier:
+    joinThreads(thread);
+    return true;
   case MeetingKind::Wgmma:
     return beginProduct(thread);
   case MeetingKind::WgmmaFence:
@@ -311,7 +329,7 @@ static void requireWarpgroup(LowlpThread *thread, const char *site) {
     return;
   thread->block->setError(
       *thread, site,
-      "wgmma takes warpgroups of 128 threads, but the last of the block has " +
+      "this takes warpgroups of 128 threads, but the last of the block has " +
           std::to_string(inLast));
   thread->block->abandon();
 }
@@ -348,6 +366,10 @@ int64_t lowlpCpuWgmma(LowlpThread *thread, int32_t kind, int32_t n,
   thread->arrival.wgmma = &operands;
   meetAs(thread, MeetingKind::Wgmma, modeOf(kind, n), site);
   return operands.result;
+}
+
+void lowlpCpuWarpgroupBarrier(LowlpThread *thread, const char *site) {
+  meetAs(thread, MeetingKind::WarpgroupBarrier, 0, site);
 }
 
 void lowlpCpuWgmmaCommit(LowlpThread *thread, const char *site) {

@@ -45,6 +45,8 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.call @lowlpCpuBarrier(%[[THREAD]],
       simt.set_registers 40
       simt.barrier threads 256
+      // CHECK: llvm.call @lowlpCpuWarpgroupBarrier(%[[THREAD]],
+      simt.warpgroup_barrier
       gpu.return
     }
   }

@@ -24,6 +24,24 @@ func.func @divisor(%n: index) {
 
 // -----
 
+lowlp.kernel @warpgroups() attributes {grid = affine_map<() -> (1)>, num_threads = 192 : i64} {
+  // expected-error @below {{'lowlp.synchronize_warpgroups' op needs whole warpgroups of 128 threads, but the block has 192 threads}}
+  lowlp.synchronize_warpgroups
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @first_thread_of_warpgroups() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  lowlp.first_thread {
+    // expected-error @below {{'lowlp.synchronize_warpgroups' op is the work of all threads and cannot stand in lowlp.first_thread}}
+    lowlp.synchronize_warpgroups
+  }
+  lowlp.return
+}
+
+// -----
+
 lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   lowlp.first_thread {
     // expected-error @below {{'lowlp.synchronize' op is the work of all threads and cannot stand in lowlp.first_thread}}

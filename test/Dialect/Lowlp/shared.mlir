@@ -28,6 +28,13 @@ lowlp.kernel @shared() attributes {grid = affine_map<() -> (1)>, num_threads = 3
   lowlp.return
 }
 
+// CHECK: lowlp.kernel @warpgroups
+lowlp.kernel @warpgroups() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64} {
+  // CHECK: lowlp.synchronize_warpgroups{{$}}
+  lowlp.synchronize_warpgroups
+  lowlp.return
+}
+
 // CHECK: func.func private @types(!lowlp.shared<4x4xui3>, !lowlp.shared<8x8xf32, swizzle(local(8, 8), dim=0)>)
 func.func private @types(!lowlp.shared<4x4xui3, swizzle(local(4, 1), dim=1).local(1, 4)>,
                          !lowlp.shared<8x8xf32, swizzle(local(8, 8), dim=0).local(1, 1)>)

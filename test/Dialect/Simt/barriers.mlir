@@ -26,6 +26,8 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   simt.leave_barriers threads 96
   // CHECK: simt.barrier threads 256{{$}}
   simt.barrier threads 256
+  // CHECK: simt.warpgroup_barrier{{$}}
+  simt.warpgroup_barrier
   // CHECK: simt.set_registers 40{{$}}
   simt.set_registers 40
   // CHECK: simt.set_registers 232 takes{{$}}

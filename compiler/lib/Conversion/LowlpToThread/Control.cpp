@@ -283,6 +283,7 @@ void lowlp::populateControlPatterns(const TypeConverter &converter,
   patterns.add<AssumePattern, AssumeDivisiblePattern, PrintPattern,
                PrintTilePattern, FirstThreadPattern, ProducerWarpPattern,
                ExitPattern,
+               PlainPattern<SynchronizeWarpgroupsOp, simt::WarpgroupBarrierOp>,
                PlainPattern<WaitForDependenciesOp, simt::WaitForDependenciesOp>,
                PlainPattern<LaunchDependentsOp, simt::LaunchDependentsOp>>(
       converter, patterns.getContext());

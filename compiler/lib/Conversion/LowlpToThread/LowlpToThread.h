@@ -103,7 +103,6 @@ mlir::Location getNamedLoc(mlir::Operation *op);
 //===----------------------------------------------------------------------===//
 
 inline constexpr int64_t kThreadsPerWarp = 32;
-inline constexpr int64_t kThreadsPerWarpgroup = 128;
 /// Of a gpu.func: how many threads it is launched with beside those that hold
 /// tiles. They are the warp, or the warpgroup, that the producer is in.
 inline constexpr llvm::StringLiteral kProducerThreadsAttrName =

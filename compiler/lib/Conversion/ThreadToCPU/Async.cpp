@@ -224,7 +224,8 @@ private:
 bool lowlp::usesAsyncProxy(Operation *kernel) {
   WalkResult result = kernel->walk([](Operation *op) {
     return isa<simt::MbarrierInitOp, simt::FenceAsyncOp, simt::CopyBulkOp,
-               simt::CopyBulkToGlobalOp, simt::CopyTensorOp, simt::WgmmaOp>(op)
+               simt::CopyBulkToGlobalOp, simt::CopyTensorOp, simt::WgmmaOp,
+               simt::WarpgroupBarrierOp>(op)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });

@@ -39,6 +39,19 @@ template <typename Op> struct BarrierLowering : ExecutorPattern<Op> {
   }
 };
 
+struct WarpgroupBarrierLowering : ExecutorPattern<simt::WarpgroupBarrierOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WarpgroupBarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    calls.call(rewriter, op, "lowlpCpuWarpgroupBarrier", /*resultType=*/{},
+               calls.getSite(rewriter, op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct LeaveBarriersLowering : ExecutorPattern<simt::LeaveBarriersOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -99,7 +112,8 @@ void lowlp::populateCollectivesToCPUPatterns(const LLVMTypeConverter &converter,
                                              ExecutorCalls &calls) {
   patterns
       .add<BarrierLowering<gpu::BarrierOp>, BarrierLowering<simt::BarrierOp>,
-           LeaveBarriersLowering, ShuffleLowering>(converter, calls);
+           WarpgroupBarrierLowering, LeaveBarriersLowering, ShuffleLowering>(
+          converter, calls);
   // These only make a GPU faster.
   patterns.add<DroppedLowering<simt::SetRegistersOp>,
                DroppedLowering<simt::TakeTurnOp>,

@@ -8,6 +8,7 @@
 #include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
 
+#include "lowlp/IR/Lowlp.h"
 #include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 
@@ -127,34 +128,59 @@ struct SetRegistersLowering : ConvertOpToLLVMPattern<simt::SetRegistersOp> {
   }
 };
 
-/// After the barriers of the block each warpgroup has one. In it the warpgroup
-/// meets the one that gives it the turn.
+/// The number of a barrier of the warpgroup that this thread is in.
+static Value getBarrierOfWarpgroup(OpBuilder &builder, Location loc,
+                                   int64_t first, int64_t ahead = 0,
+                                   int64_t groups = 1) {
+  auto i32 = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(
+        builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  Value number = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
+  number =
+      LLVM::UDivOp::create(builder, loc, number, i32(kThreadsPerWarpgroup));
+  if (ahead) {
+    number = LLVM::AddOp::create(builder, loc, number, i32(ahead));
+    number = LLVM::URemOp::create(builder, loc, number, i32(groups));
+  }
+  return LLVM::AddOp::create(builder, loc, number, i32(first));
+}
+
+/// After the barriers of the block, 0 and 1, each warpgroup has one for turns,
+/// up to 7, and one of its own.
+constexpr int64_t kFirstTurn = 2, kFirstOfWarpgroup = 8;
+
+struct WarpgroupBarrierLowering
+    : ConvertOpToLLVMPattern<simt::WarpgroupBarrierOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WarpgroupBarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string barrier = ptx.value32(
+        getBarrierOfWarpgroup(rewriter, op.getLoc(), kFirstOfWarpgroup));
+    ptx.emit("bar.sync " + barrier + ", " + ptx.number(kThreadsPerWarpgroup) +
+             ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The warpgroup meets the one that gives it the turn.
 template <typename Op> struct TurnLowering : ConvertOpToLLVMPattern<Op> {
   using ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
 
   LogicalResult
   matchAndRewrite(Op op, typename Op::Adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    constexpr int64_t kFirst = 2, kThreads = 128;
     bool gives = isa<simt::GiveTurnOp>(op);
     Location loc = op.getLoc();
-    auto i32 = [&](int64_t value) -> Value {
-      return LLVM::ConstantOp::create(
-          rewriter, loc,
-          rewriter.getI32IntegerAttr(static_cast<int32_t>(value)));
-    };
-    Value number =
-        NVVM::ThreadIdXOp::create(rewriter, loc, rewriter.getI32Type());
-    number = LLVM::UDivOp::create(rewriter, loc, number, i32(kThreads));
-    if (gives) {
-      number = LLVM::AddOp::create(rewriter, loc, number, i32(1));
-      number = LLVM::URemOp::create(rewriter, loc, number, i32(op.getGroups()));
-    }
-    number = LLVM::AddOp::create(rewriter, loc, number, i32(kFirst));
     Assembly ptx(rewriter, loc);
-    std::string barrier = ptx.value32(number);
+    std::string barrier = ptx.value32(getBarrierOfWarpgroup(
+        rewriter, loc, kFirstTurn, /*ahead=*/gives, op.getGroups()));
     ptx.emit((gives ? "bar.arrive " : "bar.sync ") + barrier + ", " +
-             ptx.number(2 * kThreads) + ";");
+             ptx.number(2 * kThreadsPerWarpgroup) + ";");
     rewriter.eraseOp(op);
     return success();
   }
@@ -390,9 +416,11 @@ void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
       converter, "fence.proxy.async.shared::cta");
   patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(
       converter, "cp.async.bulk.commit_group");
-  patterns.add<BarrierLowering, ClusterBarrierLowering, LeaveBarriersLowering,
-               SetRegistersLowering, TurnLowering<simt::TakeTurnOp>,
-               TurnLowering<simt::GiveTurnOp>>(converter);
+  patterns
+      .add<BarrierLowering, WarpgroupBarrierLowering, ClusterBarrierLowering,
+           LeaveBarriersLowering, SetRegistersLowering,
+           TurnLowering<simt::TakeTurnOp>, TurnLowering<simt::GiveTurnOp>>(
+          converter);
   patterns.add<PlainLowering<simt::WaitForDependenciesOp>>(
       converter, "griddepcontrol.wait");
   patterns.add<PlainLowering<simt::LaunchDependentsOp>>(

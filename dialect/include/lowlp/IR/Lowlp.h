@@ -25,6 +25,8 @@
 
 namespace lowlp {
 
+inline constexpr int64_t kThreadsPerWarpgroup = 128;
+
 // How layouts are hashed as parameters of attributes and types.
 inline llvm::hash_code hash_value(const Layout &layout) {
   return llvm::hash_code(layout.hash());

@@ -104,4 +104,20 @@ def Lowlp_SynchronizeOp : Lowlp_Op<"synchronize", [MemoryEffects<[MemRead, MemWr
   let assemblyFormat = "attr-dict";
 }
 
+def Lowlp_SynchronizeWarpgroupsOp : Lowlp_Op<"synchronize_warpgroups", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until all threads of the own warpgroup are here";
+  let description = [{
+    As `lowlp.synchronize`, among the 128 threads of each warpgroup: one does not wait for another, and is shown nothing
+    of what another did. The block has whole warpgroups.
+
+    ```mlir
+    lowlp.synchronize_warpgroups
+    ```
+
+    Lowers to `simt.warpgroup_barrier`.
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // LOWLP_IR_LOWLPSHAREDOPS_TD

@@ -62,6 +62,19 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "`threads` $threads attr-dict";
 }
 
+def Simt_WarpgroupBarrierOp : Simt_Op<"warpgroup_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a barrier of the 128 threads of each warpgroup";
+  let description = [{
+    Warpgroups do not wait for each other (PTX ISA, `barrier.sync`, with a number of its own for each of up to eight).
+    As a barrier of the block it shows each of the 128 threads what the others did before.
+
+    ```mlir
+    simt.warpgroup_barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Simt_ClusterBarrierOp : Simt_Op<"cluster_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until all blocks of the cluster are here";
   let description = [{

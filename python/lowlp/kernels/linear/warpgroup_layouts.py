@@ -40,7 +40,7 @@ class Layouts:
     taken         of one block: [registers, threads]
     columns       [1, columns] that a block finishes, as they are loaded: few in a thread
     ended         of the columns that a block finishes, all of `accumulators` without clusters, and
-    stored        the same with neighbours along N side by side
+    stored        the same with neighbours along N side by side, of each warpgroup its own rows
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -61,8 +61,8 @@ class Layouts:
         self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
         at_once = math.gcd(ended, _COLUMNS_AT_ONCE)
         rows_of_thread = at_once // 2
-        stored = column_spatial(64 * schedule.warpgroups // rows_of_thread, at_once) * local(rows_of_thread, 1)
-        self.stored = local(tiles, ended // at_once) * stored
+        stored = column_spatial(64 // rows_of_thread, at_once) * local(rows_of_thread, 1)
+        self.stored = spatial(schedule.warpgroups, 1) * local(tiles, ended // at_once) * stored
 
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
@@ -123,6 +123,11 @@ class Plan:
         """The same in the packed weights."""
         first = part % self.spec.products * self.spec.packed_rows_of_product
         return row + (part // self.spec.products * self.rows_of_part + first)
+
+
+def stores_rows(spec: LinearSpec) -> bool:
+    """Whether results go to memory by `ResultRows`, and no residual comes the other way."""
+    return not spec.residual
 
 
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:

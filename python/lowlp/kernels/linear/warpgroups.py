@@ -55,10 +55,11 @@ from .parts import (
     numbers_of,
     streamed_views,
 )
+from .result_rows import ResultRows
 from .schedule import Schedule
 from .segments import place_in_units
 from .spec import LinearSpec
-from .warpgroup_layouts import Plan, is_ping_pong
+from .warpgroup_layouts import Plan, is_ping_pong, stores_rows
 from .wide_factors import Place, WeightFactors, is_one, unscale_of
 
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
@@ -92,6 +93,7 @@ class Block:
         if spec.residual:
             strides = [operands.residual_stride, 1]
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
+        self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.stored) if stores_rows(spec) else None
         self.prepare_weights()
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
@@ -275,6 +277,9 @@ class Block:
             self.asked_of_rows[first_part : first_part + plan.spec.products],
             self.asked_of_columns[tile],
         )
+        if self.result_rows:
+            self.result_rows.store(result, y_view, row, column)
+            return
         # As rows of y, along which accesses are wide.
         ll.store_global(ll.transpose(ll.convert_layout(result, stored)), y_view, offsets=[column, row])
 

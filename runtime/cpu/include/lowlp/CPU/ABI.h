@@ -154,6 +154,11 @@ LOWLP_CPU_EXPORT void lowlpCpuStoreMatrix(LowlpThread *thread, void *base,
 /// wrong by the ISA, which makes all threads of the CTA take part.)
 LOWLP_CPU_EXPORT void lowlpCpuBarrier(LowlpThread *thread, const char *site);
 
+/// The same of the 128 threads of a warpgroup, as bar.sync with a number of its
+/// own for each does.
+LOWLP_CPU_EXPORT void lowlpCpuWarpgroupBarrier(LowlpThread *thread,
+                                               const char *site);
+
 /// PTX ISA, "Data Movement and Conversion Instructions: shfl.sync". `mode` is a
 /// `LowlpShuffleMode`; `value`, `laneOrDelta`, `clampAndMask`, `memberMask` are
 /// the operands a, b, c and membermask, where `clampAndMask` holds the clamp in

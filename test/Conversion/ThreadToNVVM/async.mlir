@@ -62,10 +62,10 @@ module attributes {gpu.container_module} {
       // CHECK: nvvm.barrier id = %[[NUMBER]] number_of_threads = %[[THREADS]]
       simt.leave_barriers threads 96
       simt.barrier threads 256
-      // CHECK: %[[WARPGROUP:.*]] = llvm.udiv %{{.*}}, %{{.*}} : i32
-      // CHECK: %[[OWN:.*]] = llvm.add %[[WARPGROUP]], %{{.*}} : i32
-      // CHECK: %[[SIZE:.*]] = llvm.mlir.constant(128 : i32)
-      // CHECK: "bar.sync $0, $1;", "r,r,~{memory}" %[[OWN]], %[[SIZE]]
+      // CHECK: mov.u32 number, %tid.x;
+      // CHECK-SAME: div.u32 number, number, 128;
+      // CHECK-SAME: add.u32 number, number, 8;
+      // CHECK-SAME: bar.sync number, 128;
       simt.warpgroup_barrier
       // CHECK: nvvm.setmaxregister decrease 40
       simt.set_registers 40

@@ -128,10 +128,14 @@ struct SetRegistersLowering : ConvertOpToLLVMPattern<simt::SetRegistersOp> {
   }
 };
 
-/// The number of a barrier of the warpgroup that this thread is in.
-static Value getBarrierOfWarpgroup(OpBuilder &builder, Location loc,
-                                   int64_t first, int64_t ahead = 0,
-                                   int64_t groups = 1) {
+/// After the barriers of the block, 0 and 1, each warpgroup has one for turns,
+/// up to 7, and one of its own.
+constexpr int64_t kFirstTurn = 2, kFirstOfWarpgroup = 8;
+
+/// The number of the barrier for turns of the warpgroup that this thread is in,
+/// or of the one `ahead`.
+static Value getBarrierOfTurn(OpBuilder &builder, Location loc, bool ahead,
+                              int64_t groups) {
   auto i32 = [&](int64_t value) -> Value {
     return LLVM::ConstantOp::create(
         builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
@@ -140,15 +144,11 @@ static Value getBarrierOfWarpgroup(OpBuilder &builder, Location loc,
   number =
       LLVM::UDivOp::create(builder, loc, number, i32(kThreadsPerWarpgroup));
   if (ahead) {
-    number = LLVM::AddOp::create(builder, loc, number, i32(ahead));
+    number = LLVM::AddOp::create(builder, loc, number, i32(1));
     number = LLVM::URemOp::create(builder, loc, number, i32(groups));
   }
-  return LLVM::AddOp::create(builder, loc, number, i32(first));
+  return LLVM::AddOp::create(builder, loc, number, i32(kFirstTurn));
 }
-
-/// After the barriers of the block, 0 and 1, each warpgroup has one for turns,
-/// up to 7, and one of its own.
-constexpr int64_t kFirstTurn = 2, kFirstOfWarpgroup = 8;
 
 struct WarpgroupBarrierLowering
     : ConvertOpToLLVMPattern<simt::WarpgroupBarrierOp> {
@@ -157,11 +157,22 @@ struct WarpgroupBarrierLowering
   LogicalResult
   matchAndRewrite(simt::WarpgroupBarrierOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Assembly ptx(rewriter, op.getLoc());
-    std::string barrier = ptx.value32(
-        getBarrierOfWarpgroup(rewriter, op.getLoc(), kFirstOfWarpgroup));
-    ptx.emit("bar.sync " + barrier + ", " + ptx.number(kThreadsPerWarpgroup) +
-             ";");
+    // The number is computed where it is used, so that no register holds it
+    // through a loop.
+    Assembly(rewriter, op.getLoc())
+        .emit("{\n"
+              ".reg .b32 number;\n"
+              "mov.u32 number, %tid.x;\n"
+              "div.u32 number, number, " +
+              Twine(kThreadsPerWarpgroup) +
+              ";\n"
+              "add.u32 number, number, " +
+              Twine(kFirstOfWarpgroup) +
+              ";\n"
+              "bar.sync number, " +
+              Twine(kThreadsPerWarpgroup) +
+              ";\n"
+              "}");
     rewriter.eraseOp(op);
     return success();
   }
@@ -177,8 +188,8 @@ template <typename Op> struct TurnLowering : ConvertOpToLLVMPattern<Op> {
     bool gives = isa<simt::GiveTurnOp>(op);
     Location loc = op.getLoc();
     Assembly ptx(rewriter, loc);
-    std::string barrier = ptx.value32(getBarrierOfWarpgroup(
-        rewriter, loc, kFirstTurn, /*ahead=*/gives, op.getGroups()));
+    std::string barrier =
+        ptx.value32(getBarrierOfTurn(rewriter, loc, gives, op.getGroups()));
     ptx.emit((gives ? "bar.arrive " : "bar.sync ") + barrier + ", " +
              ptx.number(2 * kThreadsPerWarpgroup) + ";");
     rewriter.eraseOp(op);

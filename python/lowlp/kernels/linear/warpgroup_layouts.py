@@ -40,7 +40,7 @@ class Layouts:
     taken         of one block: [registers, threads]
     columns       [1, columns] that a block finishes, as they are loaded: few in a thread
     ended         of the columns that a block finishes, all of `accumulators` without clusters, and
-    stored        the same with neighbours along N side by side, of each warpgroup its own rows
+    stored        the same with neighbours along N side by side; with `stores_rows` of each warpgroup its own rows
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -61,8 +61,10 @@ class Layouts:
         self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
         at_once = math.gcd(ended, _COLUMNS_AT_ONCE)
         rows_of_thread = at_once // 2
-        stored = column_spatial(64 // rows_of_thread, at_once) * local(rows_of_thread, 1)
-        self.stored = spatial(schedule.warpgroups, 1) * local(tiles, ended // at_once) * stored
+        alone = schedule.warpgroups if stores_rows(spec, schedule) else 1
+        threads_of_rows = 64 * schedule.warpgroups // alone // rows_of_thread
+        stored = column_spatial(threads_of_rows, at_once) * local(rows_of_thread, 1)
+        self.stored = spatial(alone, 1) * local(tiles, ended // at_once) * stored
 
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
@@ -125,9 +127,10 @@ class Plan:
         return row + (part // self.spec.products * self.rows_of_part + first)
 
 
-def stores_rows(spec: LinearSpec) -> bool:
-    """Whether results go to memory by `ResultRows`, and no residual comes the other way."""
-    return not spec.residual
+def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether results go to memory by `ResultRows`: of two warpgroups whose products are long, without a residual, which
+    comes the other way. Some kernels of three, or of fewer columns and more rows, would spill (docs/adr/0105)."""
+    return schedule.warpgroups == 2 and schedule.columns >= _TURNS_COLUMNS and not spec.residual
 
 
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:

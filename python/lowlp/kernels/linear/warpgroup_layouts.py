@@ -128,7 +128,7 @@ class Plan:
 
 
 def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether results go to memory by `ResultRows`: of two warpgroups whose products are long, without a residual, which
+    """Whether results go to memory by `ResultRows`: of two warpgroups whose products are long, and no residual
     comes the other way. Some kernels of three, or of fewer columns and more rows, would spill (docs/adr/0105)."""
     return schedule.warpgroups == 2 and schedule.columns >= _TURNS_COLUMNS and not spec.residual
 

@@ -1,10 +1,8 @@
 //===- CPUMeetingTest.cpp - Barriers, mma, shuffles, divergence -----------===//
 
-#include "CPULauncher.h"
+#include "CPUReports.h"
 
 #include "lowlp/CPU/HalfFloat.h"
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
@@ -18,25 +16,6 @@ const char *const siteA = "lowlp.a at t.mlir:1:1";
 const char *const siteB = "lowlp.b at t.mlir:2:1";
 const char *const siteC = "lowlp.c at t.mlir:3:1";
 constexpr uint32_t all = UINT32_MAX;
-
-LaunchReport runBlock(LowlpKernelFn kernel, int64_t numThreads, uint64_t seed) {
-  Launcher launcher(kernel, 1, numThreads);
-  launcher.seed = seed;
-  return launcher.run();
-}
-
-/// Expects that `kernel` fails under several seeds with a text that contains
-/// every one of `parts`.
-void expectError(LowlpKernelFn kernel, int64_t numThreads,
-                 std::vector<std::string> parts) {
-  for (uint64_t seed = 0; seed < 10; ++seed) {
-    LaunchReport report = runBlock(kernel, numThreads, seed);
-    EXPECT_FALSE(report.ok);
-    for (const std::string &part : parts)
-      EXPECT_NE(report.error.find(part), std::string::npos)
-          << "'" << part << "' is not in: " << report.error;
-  }
-}
 
 uint32_t shuffle(LowlpThread *thread, uint32_t members, const char *site) {
   return lowlpCpuShuffle(thread, LowlpShuffleIdx, 0,
@@ -111,58 +90,6 @@ TEST(CPUMeeting, leavingDoesNotExcuseTheOthers) {
           lowlpCpuBarrier(thread, siteA);
       },
       64, {"thread (5, 0, 0)", siteA});
-}
-
-/// Each warpgroup turns its 128 numbers around; or, `across`, the block's.
-template <bool across> void turnAround(LowlpThread *thread, void *const *args) {
-  int64_t i = lowlpCpuThreadId(thread, 0), group = i / 128 * 128;
-  auto *shared = static_cast<int32_t *>(lowlpCpuSharedMemory(thread, 0));
-  lowlpCpuTrackOrder(thread);
-  store(thread, shared, i, int32_t(i), "s");
-  lowlpCpuWarpgroupBarrier(thread, siteA);
-  int64_t other = across ? 255 - i : group + 127 - (i - group);
-  store(thread, pointerArg<int32_t>(args, 0), i,
-        load(thread, shared, other, "l"), "s");
-}
-
-TEST(CPUMeeting, warpgroupsDoNotWaitForEachOther) {
-  std::vector<int32_t> out(256);
-  Launcher launcher(turnAround<false>, 1, 256);
-  launcher.sharedBytes = 256 * 4;
-  launcher.pass(out, "out", true);
-  launcher.checks = LowlpCheckRaces;
-  for (uint64_t seed = 0; seed < 10; ++seed) {
-    launcher.seed = seed;
-    LaunchReport report = launcher.run();
-    ASSERT_TRUE(report.ok) << report.error;
-    for (int i = 0; i < 256; ++i)
-      ASSERT_EQ(out[i], i / 128 * 128 + 127 - i % 128);
-  }
-  launcher.kernel = turnAround<true>;
-  LaunchReport report = launcher.run();
-  ASSERT_FALSE(report.ok);
-  EXPECT_NE(report.error.find("no barrier between them"), std::string::npos)
-      << report.error;
-}
-
-TEST(CPUMeeting, reportsAWarpThatItsWarpgroupWaitsFor) {
-  expectError(
-      [](LowlpThread *thread, void *const *) {
-        if (lowlpCpuThreadId(thread, 0) / 32 == 1)
-          lowlpCpuBarrier(thread, siteB);
-        else
-          lowlpCpuWarpgroupBarrier(thread, siteA);
-      },
-      128, {"the four warps of a warpgroup come here together", siteA, siteB});
-  expectError(
-      [](LowlpThread *thread, void *const *) {
-        if (lowlpCpuThreadId(thread, 0) / 32 != 1)
-          lowlpCpuWarpgroupBarrier(thread, siteA);
-      },
-      128, {"exited without coming here", siteA});
-  expectError([](LowlpThread *thread,
-                 void *const *) { lowlpCpuWarpgroupBarrier(thread, siteA); },
-              64, {"warpgroups of 128 threads", siteA});
 }
 
 TEST(CPUMeeting, reportsBarriersThatDiffer) {

@@ -48,6 +48,26 @@ inline void expectReport(const ReportCase &test) {
   }
 }
 
+inline lowlp::cpu::LaunchReport runBlock(LowlpKernelFn kernel,
+                                         int64_t numThreads, uint64_t seed) {
+  Launcher launcher(kernel, 1, numThreads);
+  launcher.seed = seed;
+  return launcher.run();
+}
+
+/// Expects that `kernel` fails under several seeds with a text that contains
+/// every one of `parts`.
+inline void expectError(LowlpKernelFn kernel, int64_t numThreads,
+                        std::vector<std::string> parts) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    lowlp::cpu::LaunchReport report = runBlock(kernel, numThreads, seed);
+    EXPECT_FALSE(report.ok);
+    for (const std::string &part : parts)
+      EXPECT_NE(report.error.find(part), std::string::npos)
+          << "'" << part << "' is not in: " << report.error;
+  }
+}
+
 inline int32_t *sharedWords(LowlpThread *thread) {
   return static_cast<int32_t *>(lowlpCpuSharedMemory(thread, 0));
 }

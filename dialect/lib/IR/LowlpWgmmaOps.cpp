@@ -8,7 +8,6 @@ using namespace lowlp;
 
 static constexpr int64_t kRowBits = 256;
 static constexpr int64_t kRowsPerGroup = 8;
-static constexpr int64_t kThreads = 128;
 static constexpr int64_t kMostColumns = 256;
 
 int64_t WgmmaOp::getInstructionK() {
@@ -116,7 +115,8 @@ LogicalResult WgmmaOp::verify() {
              << c.getType();
   }
   int64_t threads = getA().getType().getNumThreads();
-  if (threads != getType().getLayout().numThreads() || threads % kThreads != 0)
+  if (threads != getType().getLayout().numThreads() ||
+      threads % kThreadsPerWarpgroup != 0)
     return emitOpError(
                "a and the accumulators must be held by the same warpgroups of "
                "128 threads, but are by ")

@@ -2,8 +2,8 @@
 //
 // A thread that arrives waits for a set of threads: all of the block at a
 // barrier, its warpgroup at a barrier of that (Warpgroup.cpp), the member lanes
-// of its warp in a collective. Meetings are told
-// apart by what the arrivals say, not by a table: lanes that agree form one.
+// of its warp in a collective. Meetings are told apart by what the arrivals
+// say, not by a table: lanes that agree form one.
 //
 // Lanes of one warp may be in different collectives at once as long as the
 // member masks let them (half a warp may shuffle while the other half is ahead,
@@ -132,7 +132,7 @@ const LowlpThread *Block::findWaitingFor(const LowlpThread &exited) {
     if (other.arrival.members & exited.laneBit())
       return &other;
   }
-  return findProductWithout(exited);
+  return findGroupWithout(exited);
 }
 
 /// Whether everyone whom `thread` waits for is there.

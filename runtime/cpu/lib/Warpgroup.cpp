@@ -82,7 +82,7 @@ const LowlpThread *Block::findExitedInGroup(const LowlpThread &waiting) {
 }
 
 /// A thread that waits for the warpgroup of `exited`, or null.
-const LowlpThread *Block::findProductWithout(const LowlpThread &exited) {
+const LowlpThread *Block::findGroupWithout(const LowlpThread &exited) {
   int32_t first = firstWarpOfGroup(exited);
   int32_t end = std::min(first + warpsPerGroup, int32_t(warps.size()));
   for (int32_t index = first; index < end; ++index) {

@@ -221,7 +221,7 @@ private:
 
 } // namespace
 
-bool lowlp::usesAsyncProxy(Operation *kernel) {
+bool lowlp::needsThreadOrder(Operation *kernel) {
   WalkResult result = kernel->walk([](Operation *op) {
     return isa<simt::MbarrierInitOp, simt::FenceAsyncOp, simt::CopyBulkOp,
                simt::CopyBulkToGlobalOp, simt::CopyTensorOp, simt::WgmmaOp,

@@ -25,33 +25,6 @@ static LowlpShuffleMode getShuffleMode(gpu::ShuffleMode mode) {
 
 namespace {
 
-/// The executor knows who has left.
-template <typename Op> struct BarrierLowering : ExecutorPattern<Op> {
-  using ExecutorPattern<Op>::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    this->calls.call(rewriter, op, "lowlpCpuBarrier", /*resultType=*/{},
-                     this->calls.getSite(rewriter, op));
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-struct WarpgroupBarrierLowering : ExecutorPattern<simt::WarpgroupBarrierOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::WarpgroupBarrierOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    calls.call(rewriter, op, "lowlpCpuWarpgroupBarrier", /*resultType=*/{},
-               calls.getSite(rewriter, op));
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 struct LeaveBarriersLowering : ExecutorPattern<simt::LeaveBarriersOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -110,10 +83,13 @@ struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
 void lowlp::populateCollectivesToCPUPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns,
                                              ExecutorCalls &calls) {
+  patterns.add<LeaveBarriersLowering, ShuffleLowering>(converter, calls);
+  // The executor knows who has left.
   patterns
-      .add<BarrierLowering<gpu::BarrierOp>, BarrierLowering<simt::BarrierOp>,
-           WarpgroupBarrierLowering, LeaveBarriersLowering, ShuffleLowering>(
-          converter, calls);
+      .add<SiteCallLowering<gpu::BarrierOp>, SiteCallLowering<simt::BarrierOp>>(
+          converter, calls, "lowlpCpuBarrier");
+  patterns.add<SiteCallLowering<simt::WarpgroupBarrierOp>>(
+      converter, calls, "lowlpCpuWarpgroupBarrier");
   // These only make a GPU faster.
   patterns.add<DroppedLowering<simt::SetRegistersOp>,
                DroppedLowering<simt::TakeTurnOp>,

@@ -32,7 +32,7 @@ struct KernelLowering : ExecutorPattern<gpu::GPUFuncOp> {
     auto function = LLVM::LLVMFuncOp::create(rewriter, loc, op.getName(), type);
     Block *prologue = function.addEntryBlock(rewriter);
     rewriter.setInsertionPointToStart(prologue);
-    const bool tracksOrder = usesAsyncProxy(op);
+    const bool tracksOrder = needsThreadOrder(op);
     TypeConverter::SignatureConversion signature(op.getNumArguments());
     for (auto [index, argument] : llvm::enumerate(op.getArgumentTypes())) {
       Type type = getTypeConverter()->convertType(argument);

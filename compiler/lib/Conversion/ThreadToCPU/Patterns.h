@@ -21,6 +21,25 @@ struct ExecutorPattern : mlir::ConvertOpToLLVMPattern<SourceOp> {
   ExecutorCalls &calls;
 };
 
+/// For an op that is a call with its site alone.
+template <typename SourceOp>
+struct SiteCallLowering : ExecutorPattern<SourceOp> {
+  SiteCallLowering(const mlir::LLVMTypeConverter &converter,
+                   ExecutorCalls &calls, mlir::StringRef function)
+      : ExecutorPattern<SourceOp>(converter, calls), function(function) {}
+
+  mlir::LogicalResult
+  matchAndRewrite(SourceOp op, typename SourceOp::Adaptor,
+                  mlir::ConversionPatternRewriter &rewriter) const override {
+    this->calls.call(rewriter, op, function, /*resultType=*/{},
+                     this->calls.getSite(rewriter, op));
+    rewriter.eraseOp(op);
+    return mlir::success();
+  }
+
+  mlir::StringRef function;
+};
+
 /// For what means nothing on the CPU.
 template <typename SourceOp>
 struct DroppedLowering : mlir::ConvertOpToLLVMPattern<SourceOp> {
@@ -64,8 +83,9 @@ void guardDivisions(mlir::Operation *kernel);
 /// Lets the executor end the threads of the module's functions in every loop.
 void insertPolls(mlir::ModuleOp module);
 
-/// Whether mbarriers or fences of proxies may order accesses of the kernel.
-bool usesAsyncProxy(mlir::Operation *kernel);
+/// Whether more than barriers of the block may order accesses of the kernel:
+/// mbarriers, fences of proxies, barriers of warpgroups.
+bool needsThreadOrder(mlir::Operation *kernel);
 
 /// Adds the lowerings of `simt.mma`, `ldmatrix` and `stmatrix`.
 void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,

@@ -63,19 +63,6 @@ struct WgmmaFenceLowering : ExecutorPattern<simt::WgmmaFenceOp> {
   }
 };
 
-struct WgmmaCommitLowering : ExecutorPattern<simt::WgmmaCommitOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::WgmmaCommitOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    calls.call(rewriter, op, "lowlpCpuWgmmaCommit", /*resultType=*/{},
-               calls.getSite(rewriter, op));
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 struct WgmmaWaitLowering : ExecutorPattern<simt::WgmmaWaitOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -106,6 +93,8 @@ struct WgmmaWaitLowering : ExecutorPattern<simt::WgmmaWaitOp> {
 void lowlp::populateWgmmaToCPUPatterns(const LLVMTypeConverter &converter,
                                        RewritePatternSet &patterns,
                                        ExecutorCalls &calls) {
-  patterns.add<WgmmaLowering, WgmmaFenceLowering, WgmmaCommitLowering,
-               WgmmaWaitLowering>(converter, calls);
+  patterns.add<WgmmaLowering, WgmmaFenceLowering, WgmmaWaitLowering>(converter,
+                                                                     calls);
+  patterns.add<SiteCallLowering<simt::WgmmaCommitOp>>(converter, calls,
+                                                      "lowlpCpuWgmmaCommit");
 }

@@ -132,24 +132,6 @@ struct SetRegistersLowering : ConvertOpToLLVMPattern<simt::SetRegistersOp> {
 /// up to 7, and one of its own.
 constexpr int64_t kFirstTurn = 2, kFirstOfWarpgroup = 8;
 
-/// The number of the barrier for turns of the warpgroup that this thread is in,
-/// or of the one `ahead`.
-static Value getBarrierOfTurn(OpBuilder &builder, Location loc, bool ahead,
-                              int64_t groups) {
-  auto i32 = [&](int64_t value) -> Value {
-    return LLVM::ConstantOp::create(
-        builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
-  };
-  Value number = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
-  number =
-      LLVM::UDivOp::create(builder, loc, number, i32(kThreadsPerWarpgroup));
-  if (ahead) {
-    number = LLVM::AddOp::create(builder, loc, number, i32(1));
-    number = LLVM::URemOp::create(builder, loc, number, i32(groups));
-  }
-  return LLVM::AddOp::create(builder, loc, number, i32(kFirstTurn));
-}
-
 struct WarpgroupBarrierLowering
     : ConvertOpToLLVMPattern<simt::WarpgroupBarrierOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -187,9 +169,22 @@ template <typename Op> struct TurnLowering : ConvertOpToLLVMPattern<Op> {
                   ConversionPatternRewriter &rewriter) const override {
     bool gives = isa<simt::GiveTurnOp>(op);
     Location loc = op.getLoc();
+    auto i32 = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(
+          rewriter, loc,
+          rewriter.getI32IntegerAttr(static_cast<int32_t>(value)));
+    };
+    Value number =
+        NVVM::ThreadIdXOp::create(rewriter, loc, rewriter.getI32Type());
+    number =
+        LLVM::UDivOp::create(rewriter, loc, number, i32(kThreadsPerWarpgroup));
+    if (gives) {
+      number = LLVM::AddOp::create(rewriter, loc, number, i32(1));
+      number = LLVM::URemOp::create(rewriter, loc, number, i32(op.getGroups()));
+    }
+    number = LLVM::AddOp::create(rewriter, loc, number, i32(kFirstTurn));
     Assembly ptx(rewriter, loc);
-    std::string barrier =
-        ptx.value32(getBarrierOfTurn(rewriter, loc, gives, op.getGroups()));
+    std::string barrier = ptx.value32(number);
     ptx.emit((gives ? "bar.arrive " : "bar.sync ") + barrier + ", " +
              ptx.number(2 * kThreadsPerWarpgroup) + ";");
     rewriter.eraseOp(op);

@@ -11,11 +11,6 @@ _APART_BYTES = 16
 """Between rows in shared memory, so that the eight of a matrix lie in different banks (`stmatrix`)."""
 
 
-def row_bytes(rows: int, element_bytes: int) -> int:
-    """From one row of y, of a tile of so many rows of y^T, to the next in shared memory."""
-    return rows * element_bytes + _APART_BYTES
-
-
 class ResultRows:
     """Where a tile of y^T lies until its rows are stored.
 
@@ -26,8 +21,7 @@ class ResultRows:
     def __init__(self, kind: DType, stored: Layout) -> None:
         self.stored = stored
         rows, columns = stored.shape
-        element_bytes = kind.bits // 8
-        self.place = ll.alloc_shared(kind, [columns, row_bytes(rows, element_bytes) // element_bytes])
+        self.place = ll.alloc_shared(kind, [columns, rows + 8 * _APART_BYTES // kind.bits])
 
     def store(self, result: ll.Tile, y: ll.GlobalView, row: ll.Scalar, column: ll.Scalar) -> None:
         """Stores a tile of y^T from `row` and `column` on to the view of y; what lies beyond is left out."""

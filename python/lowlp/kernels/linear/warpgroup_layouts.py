@@ -24,8 +24,8 @@ _COLUMNS_AT_ONCE = 16
 _SWIZZLED_ROWS = 8
 # Weights along K whose products with 8-bit floats are summed by tensor cores, which keep 14 bits on Hopper.
 _MOST_SUMMED = 128
-# Of a product, from which on warpgroups begin theirs in turn.
-_TURNS_COLUMNS = 128
+# Of a product that is long.
+_LONG_COLUMNS = 128
 
 
 class Layouts:
@@ -127,10 +127,15 @@ class Plan:
         return row + (part // self.spec.products * self.rows_of_part + first)
 
 
+def _has_long_products(schedule: Schedule) -> bool:
+    """Whether there are two warpgroups, each product of which takes as long as much of what stands beside it."""
+    return schedule.warpgroups == 2 and schedule.columns >= _LONG_COLUMNS
+
+
 def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether results go to memory by `ResultRows`: of two warpgroups whose products are long, and no residual
     comes the other way. Some kernels of three, or of fewer columns and more rows, would spill (docs/adr/0105)."""
-    return schedule.warpgroups == 2 and schedule.columns >= _TURNS_COLUMNS and not spec.residual
+    return _has_long_products(schedule) and not spec.residual
 
 
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
@@ -140,7 +145,7 @@ def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     turns made products take up to 1.4 times as long, on an H100 (docs/adr/0104).
     """
     is_short = schedule.scales_on == "rows" and spec.vectors is None and not spec.is_of_bytes
-    return schedule.warpgroups == 2 and schedule.columns >= _TURNS_COLUMNS and not is_short
+    return _has_long_products(schedule) and not is_short
 
 
 def has_columns(spec: LinearSpec, columns: int) -> bool:

@@ -45,7 +45,7 @@ KINDS: dict[str, dict[str, Any]] = {
 """What `quantize` takes for each kind of weights: integers, floats, zero points, tables of 4 and 3 bits."""
 
 GROUPS = (128, 64)
-ROWS = (1, 7, 16, 17, 33, 64, 100, 129, 300, 1100)
+ROWS = (1, 7, 16, 17, 33, 64, 100, 129, 400, 1100)
 
 FORMS: dict[str, tuple[Schedule, Schedule]] = {
     "streaming, shared tiles": (

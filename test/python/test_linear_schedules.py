@@ -253,8 +253,8 @@ def test_many_rows_leave_little_of_a_wave_idle() -> None:
 
 
 def test_for_how_many_rows_schedules_are_chosen() -> None:
-    assert [rows_of(m) for m in (1, 17, 33, 257, 1024)] == [16, 32, 48, 320, 1024]
-    assert [rows_of(m) for m in (1025, 2049, 5000, 8193, ANY_ROWS)] == [1280, 2560, 5120, 8192, 8192]
+    assert [rows_of(m) for m in (1, 17, 33, 257, 1024)] == [16, 32, 48, 272, 1024]
+    assert [rows_of(m) for m in (1025, 2049, 5000, 8193, ANY_ROWS)] == [1088, 2176, 5120, 8192, 8192]
 
 
 def test_any_number_of_rows_shares_tiles() -> None:

@@ -45,6 +45,9 @@ _MOST_COLUMNS: Final = 256
 _MOST_COLUMNS_OF_BYTES: Final = 192
 _COLUMNS_OF_HALVES: Final = {128: (144, 160, 192, 224, 240, 256), 192: (112, 144, 160)}
 """Further ones by the rows of a tile, where x has as many: 1 to 2 % in the mean (docs/adr/0100)."""
+_WIDEST: Final = ((128, 1), (256, 1), (128, 2), (152, 2))
+"""Of tiles, and how many lie side by side, that are made narrower until rows and waves come out even; two of 152 where
+a thread of two warpgroups has registers for them."""
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
 """Of a tile by warpgroups of gate and up, where none of more columns fits."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
@@ -321,7 +324,7 @@ def _widths(
     spec: LinearSpec, rows: int, rows_of_tile: int, device: Device, sharings: tuple[tuple[bool, int], ...]
 ) -> Iterator[tuple[int, int, bool, int]]:
     """The columns of a tile, how many tiles a block has side by side, and how blocks take them: of as many columns as
-    there are registers for, or half; and of fewer where that many more tiles fill waves better."""
+    there are registers for, or half; and of such as divide rows evenly, or fill waves."""
     if rows < 128:
         widths = [(rows, 1)]
     else:
@@ -342,16 +345,18 @@ def _widths(
     if rows_of_tile == 192:
         yield from ((96, 2, *sharing) for sharing in each)
     tiles_of_rows = -(-spec.n // rows_of_tile)
-    for columns, column_tiles in ((128, 1), (128, 2)):
+    further: dict[tuple[int, int], None] = {}
+    for columns, column_tiles in _WIDEST:
         widest = -(-rows // (columns * column_tiles))
 
         def columns_in_turn(blocks: int, column_tiles: int = column_tiles) -> int:
             return -(-tiles_of_rows * blocks // device.multiprocessors) * _columns_of(rows, blocks, column_tiles)
 
         best = min(range(widest, widest + widest // 2 + 2), key=columns_in_turn)
-        if best > widest:
-            fewer = _columns_of(rows, best, column_tiles)
-            yield from ((fewer, column_tiles, *sharing) for sharing in each)
+        further.update({(_columns_of(rows, blocks, column_tiles), column_tiles): None for blocks in (widest, best)})
+    for width in further:
+        if width not in widths:
+            yield from ((*width, *sharing) for sharing in each)
 
 
 def _columns_of_bytes(spec: LinearSpec, rows_of_tile: int) -> tuple[int, ...]:

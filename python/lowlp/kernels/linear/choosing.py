@@ -67,7 +67,7 @@ def rows_of(m: int) -> int:
     if m <= 32:
         return class_of(m)
     most = min(m, _MOST_ROWS)
-    step = 16 if most <= 256 else 64 if most <= CLASSES[-1] else 1 << ((most - 1).bit_length() - 3)
+    step = max(16, 1 << ((most - 1).bit_length() - 5))
     return -(-most // step) * step
 
 

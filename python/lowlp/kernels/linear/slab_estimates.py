@@ -20,29 +20,27 @@ _SLAB_ROWS: Final = 256
 _LEAST_ROWS: Final = 768
 _LEAST_ROWS_OF_LARGE_BOOKS: Final = 256
 """Of x, from which slabs are thought of."""
-_GAIN: Final = 0.95
+_GAIN: Final = 0.97
 """Part of the time of the kernel that decodes in the product from which slabs are taken."""
 
-# What cuBLAS takes for halves on an H200: to begin and to end, operations a microsecond, of those beyond `_MANY` fewer,
-# as power allows, and for each weight along K. Fitted to 77 products of 512 rows and more, 7 % apart (docs/adr/0098).
-_BEGIN_US: Final = 7.5
+# What cuBLAS takes for halves on an H100: to begin and to end, operations a microsecond, and for each weight along K.
+# Of more operations than `_MANY` power allows fewer, and kernels that decode in the product, whose estimate knows
+# nothing of that, fewer still. Fitted to 104 products of 500 rows and more, 7 % apart (docs/adr/0106).
+_BEGIN_US: Final = 6.0
 _OPERATIONS: Final = 780e6
-_OPERATIONS_BEYOND: Final = 690e6
-_MANY: Final = 100e9
-_US_OF_K: Final = 2.1e-4
-# To decode a slab: its launch, and the part of the bandwidth that it reaches.
-_DECODE_US: Final = 3.0
-_OF_BANDWIDTH: Final = 0.85
-# Over their estimates what kernels took that decode in the product, of 65 random problems on an H200: with up to 1024
-# and 2048 rows of x, and with more, whose products power limits; and tables of more bits than 4 beside that. With more
-# than 2048 so that of 36 problems on an H100 the right ones are chosen (docs/adr/0100).
-_OVER_ESTIMATE: Final = {1024: 1.03, 2048: 1.045, 4096: 1.05}
-_OVER_ESTIMATE_OF_MANY: Final = 1.1
-_OVER_ESTIMATE_OF_TABLES: Final = 1.05
-# The same of kernels that look vectors up, and microseconds for a million vectors to be looked up for a slab, in shared
-# memory, beside what is written, and in the L2 cache. Of 216 problems on an H100 so that the choice takes 1 % more than
-# the better in the mean (docs/adr/0102).
-_OVER_ESTIMATE_OF_VECTORS: Final = 1.2
+_MANY: Final = 6e11
+_OPERATIONS_BEYOND: Final = 715e6
+_DECODED_BEYOND: Final = 620e6
+_US_OF_K: Final = 3.0e-4
+# To decode a slab: its launch, the part of the bandwidth that it reaches with what the product finds in caches, and the
+# microseconds that instructions take for each weight.
+_DECODE_US: Final = 4.7
+_OF_BANDWIDTH: Final = 1.05
+_US_OF_WEIGHT: Final = 1.05e-6
+# Over their estimates what kernels take that look vectors up, and microseconds for a million vectors to be looked up for
+# a slab, in shared memory, beside what is written, and in the L2 cache. Of 216 problems on an H100 so that the choice
+# takes 1 % more than the better in the mean (docs/adr/0102), with the estimates of products of then.
+_OVER_ESTIMATE_OF_VECTORS: Final = 1.1
 _US_OF_VECTORS: Final = 0.3
 _US_OF_FAR_VECTORS: Final = 3.2
 _FEW_BYTES: Final = 16 << 10
@@ -59,16 +57,25 @@ def parts_of_slabs(n: int, k: int) -> list[slice]:
 def product_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What a library takes for the product of as many halves."""
     operations = 2.0 * spec.n * spec.k * m
-    of_device = device.multiprocessors * device.cycles_per_us / (H200.multiprocessors * H200.cycles_per_us)
-    beyond = max(0.0, operations - _MANY) * (1 / _OPERATIONS_BEYOND - 1 / _OPERATIONS)
-    return _BEGIN_US + (operations / _OPERATIONS + beyond) / of_device + _US_OF_K * spec.k
+    in_library = operations / _OPERATIONS / _of_device(device) + _limited_us(operations, _OPERATIONS_BEYOND, device)
+    return _BEGIN_US + in_library + _US_OF_K * spec.k
+
+
+def _of_device(device: Device) -> float:
+    return device.multiprocessors * device.cycles_per_us / (H200.multiprocessors * H200.cycles_per_us)
+
+
+def _limited_us(operations: float, beyond: float, device: Device) -> float:
+    """What power adds to a product of so many operations, of which it lets so many be done in a microsecond."""
+    return max(0.0, operations - _MANY) * (1 / beyond - 1 / _OPERATIONS) / _of_device(device)
 
 
 def slabs_us(spec: LinearSpec, m: int, device: Device = H200) -> float:
     """What a product of m rows of x takes by slabs."""
     slabs = len(parts_of_slabs(spec.n, spec.k))
     moved = spec.n * (spec.bits_of_row / 8 + 2 * spec.k)
-    decoded = _DECODE_US * slabs + moved / (_OF_BANDWIDTH * device.bytes_per_us)
+    in_instructions = _US_OF_WEIGHT * spec.n * spec.k / _of_device(device)
+    decoded = _DECODE_US * slabs + max(moved / (_OF_BANDWIDTH * device.bytes_per_us), in_instructions)
     if _has_large_books(spec):
         assert spec.vectors is not None
         of_vectors = _US_OF_VECTORS if has_books_in_shared(spec) else _US_OF_FAR_VECTORS
@@ -83,10 +90,8 @@ def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device
     if m < (_LEAST_ROWS_OF_LARGE_BOOKS if is_early else _LEAST_ROWS):
         return False
     if spec.vectors is None:
-        over = next((over for rows, over in _OVER_ESTIMATE.items() if m <= rows), _OVER_ESTIMATE_OF_MANY)
-        if spec.table and spec.bits > 4:
-            over *= _OVER_ESTIMATE_OF_TABLES
-        decoding = over * estimated_us(spec, schedule, m, device)
+        operations = 2.0 * spec.n * spec.k * m
+        decoding = estimated_us(spec, schedule, m, device) + _limited_us(operations, _DECODED_BEYOND, device)
     else:
         estimate = wide_us if schedule.warpgroups else _without_warpgroups_us
         decoding = _OVER_ESTIMATE_OF_VECTORS * estimate(spec, schedule, m, device)

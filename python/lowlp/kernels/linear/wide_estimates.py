@@ -20,9 +20,10 @@ from .tiles import blocks_for, tiles_of
 from .warpgroup_layouts import tiles_of_warp
 from .warpgroups import BAND
 
-# Instructions more for two weights of lookup tables, by bits: for few and for many rows.
+# Instructions more for two weights of lookup tables, by bits: for few and for many rows; for many those of 5 bits and
+# more by what 7 problems took (docs/adr/0106).
 _FEW_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 2.4, 6: 2.4, 7: 3.0, 8: 2.2}
-_MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.0, 8: 10.0}
+_MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 20.0, 6: 20.0, 7: 20.0, 8: 20.0}
 
 # What the blocks of a cluster take to exchange their accumulators, for few rows of x; and what they take longer than
 # the form of clusters has it for many.
@@ -172,13 +173,13 @@ class _Many(NamedTuple):
     ring: _Ring = _RING
 
 
-# Fitted to 2500 kernels of 128 problems with 65 to 8192 rows on an H100, 6 % apart (docs/adr/0100).
+# Fitted to 1537 kernels of 64 problems with 129 to 6450 rows on an H100, 6 % apart (docs/adr/0106).
 _MANY_HALVES: Final = _Many(
-    _Form(0.794, 110, 0.304, 3230, 0.0732, 1.16, 1.09, 0.118, 0.959, 1.054),
-    _Form(0.830, 110, 0.304, 3230, 0.0732, 1.18, 1.09, 0.118, 0.959, 1.054),
-    _Form(0.827, 110, 0.304, 1195, 0.0732, -0.11, 1.09, 0.118, 0.959, 1.054),
-    _Sharing(3.0, 2.0, 3.0e-5),
-    _Ring(381, 47.7, 6),
+    _Form(0.765, 121, 0.277, 3300, 0.0631, 1.41, 1.08, 0.116, 1.072, 1.048),
+    _Form(0.795, 121, 0.277, 3300, 0.0631, 1.32, 1.08, 0.116, 1.072, 1.048),
+    _Form(0.761, 121, 0.277, 1090, 0.0631, 0.18, 1.08, 0.116, 1.072, 1.048),
+    _Sharing(3.7, 2.4, 2.9e-5),
+    _Ring(396, 47.7, 5.3),
 )
 
 # Of bytes, fitted to 3882 kernels of 147 problems with 129 to 5494 rows on an H100; those within a fifth of the best of

@@ -37,9 +37,9 @@ _US_OF_K: Final = 3.0e-4
 _DECODE_US: Final = 4.7
 _OF_BANDWIDTH: Final = 1.05
 _US_OF_WEIGHT: Final = 1.05e-6
-# Over their estimates what kernels take that look vectors up, and microseconds for a million vectors to be looked up for
-# a slab, in shared memory, beside what is written, and in the L2 cache. Of 216 problems on an H100 so that the choice
-# takes 1 % more than the better in the mean (docs/adr/0102), with the estimates of products of then.
+# Over their estimates what kernels take that look vectors up, and microseconds for a million vectors to be looked up
+# for a slab, in shared memory, beside what is written, and in the L2 cache. Of 216 problems on an H100 so that the
+# choice takes 1 % more than the better in the mean (docs/adr/0102), with the estimates of products of then.
 _OVER_ESTIMATE_OF_VECTORS: Final = 1.1
 _US_OF_VECTORS: Final = 0.3
 _US_OF_FAR_VECTORS: Final = 3.2

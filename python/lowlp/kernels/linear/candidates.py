@@ -45,9 +45,10 @@ _MOST_COLUMNS: Final = 256
 _MOST_COLUMNS_OF_BYTES: Final = 192
 _COLUMNS_OF_HALVES: Final = {128: (144, 160, 192, 224, 240, 256), 192: (112, 144, 160)}
 """Further ones by the rows of a tile, where x has as many: 1 to 2 % in the mean (docs/adr/0100)."""
-_WIDEST: Final = ((128, 1), (256, 1), (128, 2), (152, 2))
-"""Of tiles, and how many lie side by side, that are made narrower until rows and waves come out even; two of 152 where
-a thread of two warpgroups has registers for them."""
+_WIDEST: Final = ((128, 1), (128, 2))
+_WIDEST_OF_HALVES: Final = (*_WIDEST, (256, 1), (152, 2))
+"""The most columns of a tile, and how many lie side by side, of those that are made narrower until they divide rows
+evenly or fill waves; two of 152 take two warpgroups (docs/adr/0106)."""
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
 """Of a tile by warpgroups of gate and up, where none of more columns fits."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
@@ -346,7 +347,7 @@ def _widths(
         yield from ((96, 2, *sharing) for sharing in each)
     tiles_of_rows = -(-spec.n // rows_of_tile)
     further: dict[tuple[int, int], None] = {}
-    for columns, column_tiles in _WIDEST:
+    for columns, column_tiles in _WIDEST if spec.is_of_bytes else _WIDEST_OF_HALVES:
         widest = -(-rows // (columns * column_tiles))
 
         def columns_in_turn(blocks: int, column_tiles: int = column_tiles) -> int:

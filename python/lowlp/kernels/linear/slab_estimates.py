@@ -37,9 +37,11 @@ _US_OF_K: Final = 3.0e-4
 _DECODE_US: Final = 4.7
 _OF_BANDWIDTH: Final = 1.05
 _US_OF_WEIGHT: Final = 1.05e-6
-# Over their estimates what kernels take that look vectors up, and microseconds for a million vectors to be looked up
-# for a slab, in shared memory, beside what is written, and in the L2 cache. Of 216 problems on an H100 so that the
-# choice takes 1 % more than the better in the mean (docs/adr/0102), with the estimates of products of then.
+# The same of codebooks: launch, part of the bandwidth, and beside what is written microseconds for a million vectors to
+# be looked up in shared memory, and in the L2 cache; and over their estimates what kernels take that look them up in
+# the product. Of 216 problems on an H100 so that the choice takes 1 % more than the better in the mean (docs/adr/0102).
+_VECTORS_DECODE_US: Final = 3.0
+_VECTORS_OF_BANDWIDTH: Final = 0.85
 _OVER_ESTIMATE_OF_VECTORS: Final = 1.1
 _US_OF_VECTORS: Final = 0.3
 _US_OF_FAR_VECTORS: Final = 3.2
@@ -56,31 +58,48 @@ def parts_of_slabs(n: int, k: int) -> list[slice]:
 
 def product_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What a library takes for the product of as many halves."""
-    operations = 2.0 * spec.n * spec.k * m
-    in_library = operations / _OPERATIONS / _of_device(device) + _limited_us(operations, _OPERATIONS_BEYOND, device)
-    return _BEGIN_US + in_library + _US_OF_K * spec.k
+    in_library = _operations(spec, m) / _OPERATIONS / _of_device(device)
+    return _BEGIN_US + in_library + _limited_us(spec, m, _OPERATIONS_BEYOND, device) + _US_OF_K * spec.k
+
+
+def _operations(spec: LinearSpec, m: int) -> float:
+    return 2.0 * spec.n * spec.k * m
 
 
 def _of_device(device: Device) -> float:
+    """What a device computes in a time, over what an H200 does."""
     return device.multiprocessors * device.cycles_per_us / (H200.multiprocessors * H200.cycles_per_us)
 
 
-def _limited_us(operations: float, beyond: float, device: Device) -> float:
-    """What power adds to a product of so many operations, of which it lets so many be done in a microsecond."""
-    return max(0.0, operations - _MANY) * (1 / beyond - 1 / _OPERATIONS) / _of_device(device)
+def _limited_us(spec: LinearSpec, m: int, beyond: float, device: Device) -> float:
+    """What power adds to a product, where it lets `beyond` operations be done in a microsecond after `_MANY`."""
+    return max(0.0, _operations(spec, m) - _MANY) * (1 / beyond - 1 / _OPERATIONS) / _of_device(device)
 
 
 def slabs_us(spec: LinearSpec, m: int, device: Device = H200) -> float:
     """What a product of m rows of x takes by slabs."""
     slabs = len(parts_of_slabs(spec.n, spec.k))
-    moved = spec.n * (spec.bits_of_row / 8 + 2 * spec.k)
+    decoding = _decoding_us if spec.vectors is None else _decoding_us_of_vectors
+    return decoding(spec, slabs, device) + product_us(spec, m, device) + _BEGIN_US * (slabs - 1)
+
+
+def _moved_us(spec: LinearSpec, device: Device) -> float:
+    """To read the packed weights and to write slabs, at the whole bandwidth."""
+    return spec.n * (spec.bits_of_row / 8 + 2 * spec.k) / device.bytes_per_us
+
+
+def _decoding_us(spec: LinearSpec, slabs: int, device: Device) -> float:
     in_instructions = _US_OF_WEIGHT * spec.n * spec.k / _of_device(device)
-    decoded = _DECODE_US * slabs + max(moved / (_OF_BANDWIDTH * device.bytes_per_us), in_instructions)
+    return _DECODE_US * slabs + max(_moved_us(spec, device) / _OF_BANDWIDTH, in_instructions)
+
+
+def _decoding_us_of_vectors(spec: LinearSpec, slabs: int, device: Device) -> float:
+    assert spec.vectors is not None
+    decoded = _VECTORS_DECODE_US * slabs + _moved_us(spec, device) / _VECTORS_OF_BANDWIDTH
     if _has_large_books(spec):
-        assert spec.vectors is not None
         of_vectors = _US_OF_VECTORS if has_books_in_shared(spec) else _US_OF_FAR_VECTORS
         decoded += of_vectors * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books
-    return decoded + product_us(spec, m, device) + _BEGIN_US * (slabs - 1)
+    return decoded
 
 
 def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> bool:
@@ -90,8 +109,7 @@ def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device
     if m < (_LEAST_ROWS_OF_LARGE_BOOKS if is_early else _LEAST_ROWS):
         return False
     if spec.vectors is None:
-        operations = 2.0 * spec.n * spec.k * m
-        decoding = estimated_us(spec, schedule, m, device) + _limited_us(operations, _DECODED_BEYOND, device)
+        decoding = estimated_us(spec, schedule, m, device) + _limited_us(spec, m, _DECODED_BEYOND, device)
     else:
         estimate = wide_us if schedule.warpgroups else _without_warpgroups_us
         decoding = _OVER_ESTIMATE_OF_VECTORS * estimate(spec, schedule, m, device)

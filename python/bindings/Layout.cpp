@@ -10,6 +10,7 @@
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
 #include "lowlp/Layout/Reinterpret.h"
+#include "lowlp/Layout/Scratch.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
@@ -182,5 +183,16 @@ void lowlp::python::populateLayout(nb::module_ &module) {
     if (bitsA < 1 || bitsB < 1)
       throw nb::value_error("an element has at least one bit");
     return sameBitsPerThread(a, bitsA, b, bitsB);
+  });
+  module.def("exchanged_bytes", [](const Layout &source, const Layout &result,
+                                   int64_t bits) {
+    if (bits < 1 || bits > 32)
+      throw nb::value_error("an element has 1 to 32 bits");
+    if (source.shape() != result.shape() ||
+        source.numThreads() != result.numThreads() ||
+        source.numThreads() % 32 != 0)
+      throw nb::value_error("both layouts must have the same shape and the "
+                            "same whole warps");
+    return planScratch(source, result, bits).sizeInBytes();
   });
 }

@@ -74,6 +74,11 @@ def test_division():
     assert local(2, 1).spatial(2, 4).left_divide(local(2, 1)) == spatial(2, 4)
 
 
+def test_exchanged_bytes():
+    """A warp that stores rows of 32 numbers and loads columns, four numbers of each row at once, takes rows of 36."""
+    assert local(32, 1).spatial(1, 32).exchanged_bytes(spatial(32, 1).local(1, 32), 32) == 4 * 32 * 36
+
+
 def test_reinterpret():
     weights = local(2, 1).column_spatial(4, 8).local(2, 1)
     assert str(weights.reinterpret(from_bits=6, to_bits=8)) == "local(3).spatial(32)"
@@ -152,6 +157,9 @@ def test_immutable():
         (lambda: MMA_A.reinterpret(from_bits=0, to_bits=8), ValueError, "an element has 1 to 128 bits; found 0"),
         (lambda: MMA_A.same_bits_per_thread(0, MMA_A, 1), ValueError, "an element has at least one bit"),
         (lambda: MMA_A.same_bits_per_thread(6, 3, 1), TypeError, "other must be a Layout; found int"),
+        (lambda: MMA_A.exchanged_bytes(local(16, 8), 32), ValueError, "the same shape and the same whole warps"),
+        (lambda: MMA_A.exchanged_bytes(MMA_A, 33), ValueError, "an element has 1 to 32 bits"),
+        (lambda: MMA_A.exchanged_bytes(3, 32), TypeError, "result must be a Layout; found int"),
         (lambda: MMA_A.unsqueeze(4).draw(), ValueError, "there is no dimension 4"),
         (lambda: local(1, 1, 2).draw(), ValueError, "only layouts of rank 1 and 2 can be drawn"),
         (lambda: layout("local(2"), ValueError, "expected ',' or '\\)' at position 7"),

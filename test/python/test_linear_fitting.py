@@ -8,11 +8,13 @@ import pytest
 from lowlp.compiler import compilation
 from lowlp.kernels.linear.candidates import candidates
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.fitting import other_bytes, registers, stage_bytes
+from lowlp.kernels.linear.fitting import other_bytes, padding_of_slices, registers, stage_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.streaming_layouts import Layouts
 from lowlp.ops.linear_kernels import compile_for_gpu
+from lowlp.schedules.device import H200
 
 ARCH = "sm_90a"
 SEED = 46
@@ -54,6 +56,25 @@ def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
     beside, counted = total - stages * bytes_of_stage, other_bytes(spec, schedule)
     assert beside <= counted + SPARE_BYTES, schedule
     assert counted <= beside + MUCH_BYTES + (TABLE_BYTES if spec.table else 0), schedule
+
+
+@pytest.mark.parametrize("row_tiles", [1, 2, 7, 13])
+@pytest.mark.parametrize(
+    ("columns", "warps", "slices"), [(8, 1, 8), (8, 1, 4), (8, 2, 4), (16, 1, 8), (16, 4, 2), (32, 3, 4), (32, 6, 2)]
+)
+def test_padding_of_what_slices_exchange_is_counted(columns: int, warps: int, slices: int, row_tiles: int) -> None:
+    schedule = Schedule(columns, warps, stages=2, row_tiles=row_tiles, slices=slices)
+    layouts = Layouts(LinearSpec(n=4096, k=4096, codec="int4 g128 f16"), schedule)
+    _, rows, _ = layouts.gathered.shape
+    bytes_of_all = rows * columns * slices * 4
+    taken = layouts.sliced_accumulators.exchanged_bytes(layouts.gathered, 32)
+    assert bytes_of_all < taken <= bytes_of_all * (1 + padding_of_slices(schedule, rows))
+
+
+def test_tall_tiles_of_one_row_fit() -> None:
+    """208 rows by eight slices, whose padding was counted too low once: three stages of one row of x did not fit."""
+    spec = LinearSpec(n=26752, k=6656, codec="f4e2m1 channel f16", activation="f8e4m3", x_scale="token", aligned=True)
+    assert laid_out(spec, schedule_for(spec, 1))[2] <= H200.shared_bytes
 
 
 @pytest.mark.parametrize(

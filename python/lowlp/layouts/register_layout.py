@@ -307,6 +307,16 @@ class Layout:
         arguments = self._impl, _int("bits", bits), other._impl, _int("other_bits", other_bits)
         return bool(_call(_layout.same_bits_per_thread, *arguments))
 
+    def exchanged_bytes(self, result: Layout, bits: int) -> int:
+        """Bytes of shared memory that a tile of elements of 1 to 32 bits takes on its way to another layout, where it
+        goes by shared memory: those of its elements, and padding that spreads rows over the banks.
+
+        Raises LowlpValueError unless both have the same shape and the same threads, whole warps.
+        """
+        if not isinstance(result, Layout):
+            raise LowlpTypeError(f"result must be a Layout; found {type(result).__name__}")
+        return int(_call(_layout.exchanged_bytes, self._impl, result._impl, _int("bits", bits)))
+
 
 def local(*shape: int | Iterable[int]) -> Layout:
     """One thread that holds the whole tile in row-major order (Tilus, definition 2)."""

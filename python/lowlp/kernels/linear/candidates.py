@@ -41,12 +41,15 @@ _UNIT_OF_TWO_TILES: Final = 32
 _MOST_OF_FOUR: Final = 64
 """Tiles of 64 rows times columns, of a warpgroup of four that multiply bytes."""
 _MOST_COLUMNS: Final = 256
-"""Of a tile by warpgroups, of halves."""
-_MOST_COLUMNS_OF_BYTES: Final = 192
-_COLUMNS_OF_HALVES: Final = {128: (144, 160, 192, 224, 240, 256), 192: (112, 144, 160)}
+"""Of a tile by warpgroups."""
+_MOST_COLUMNS_OF_PARTS: Final = 192
+"""Where sums begin anew with each group of weights, whose accumulators take as many registers."""
+_COLUMNS: Final = {128: (144, 160, 192, 224, 240, 256), 192: (112, 144, 160)}
 """Further ones by the rows of a tile, where x has as many: 1 to 2 % in the mean (docs/adr/0100)."""
-_WIDEST: Final = ((128, 1), (128, 2))
-_WIDEST_OF_HALVES: Final = (*_WIDEST, (256, 1), (152, 2))
+_COLUMNS_OF_PARTS: Final = {128: (160, 176, 192), 192: (96, 112), 256: (96,)}
+"""Of sums of bytes that begin anew, which read less of x and weights for a product (docs/adr/0099)."""
+_WIDEST_OF_PARTS: Final = ((128, 1), (128, 2))
+_WIDEST: Final = (*_WIDEST_OF_PARTS, (256, 1), (152, 2))
 """The most columns of a tile, and how many lie side by side, of those that are made narrower until they divide rows
 evenly or fill waves; two of 152 take two warpgroups (docs/adr/0106)."""
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
@@ -57,6 +60,8 @@ EXACT_ROWS: Final = 64
 """Up to so many rows, weights are not rounded for results of f32."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
+_WELL_FILLED: Final = 0.88
+"""Of them, up to which such tiles are shared too: what is idle else may outweigh what sharing takes."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
 _LARGE_CLUSTERS: Final = (4, 8)
@@ -181,7 +186,10 @@ def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Devi
     alone = _would_fill(spec, draft, rows, device.multiprocessors)
     if draft.warpgroups == 1 and not draft.has_tile_each:
         return tiles_of(spec, draft, rows) < _LEAST_FILLED * device.multiprocessors
-    return alone if draft.has_tile_each else not alone or rows >= CLASSES[-1]
+    if draft.has_tile_each:
+        return alone
+    resident = device.multiprocessors * draft.blocks_per_sm
+    return not alone or rows >= CLASSES[-1] or tiles_of(spec, draft, rows) < _WELL_FILLED * resident
 
 
 def has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
@@ -282,7 +290,7 @@ def wide_drafts(
             # Of a cluster each block ends whole 8 columns, which may be more than rows are.
             columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
             columns += 0 if has_columns(spec, columns) else 8
-            if columns > (_MOST_COLUMNS_OF_BYTES if spec.is_of_bytes else _MOST_COLUMNS):
+            if columns > (_MOST_COLUMNS_OF_PARTS if _begins_anew(spec) else _MOST_COLUMNS):
                 continue
             if share_tiles and cluster == 1 and not producer:
                 # Without one no loads are in flight between two tiles.
@@ -334,10 +342,8 @@ def _widths(
         # A warp has units whole, and beside their accumulators those of a group.
         widths.append((32, 1))
     if rows >= 128:
-        of_halves = [columns for columns in _COLUMNS_OF_HALVES.get(rows_of_tile, ()) if columns <= rows]
-        widths += [
-            (columns, 1) for columns in (_columns_of_bytes(spec, rows_of_tile) if spec.is_of_bytes else of_halves)
-        ]
+        further_columns = (_COLUMNS_OF_PARTS if _begins_anew(spec) else _COLUMNS).get(rows_of_tile, ())
+        widths += [(columns, 1) for columns in further_columns if columns <= rows]
     for (columns, column_tiles), sharing in itertools.product(widths, sharings):
         yield columns, column_tiles, *sharing
     if rows < 128 or (False, 1) not in sharings:
@@ -347,7 +353,7 @@ def _widths(
         yield from ((96, 2, *sharing) for sharing in each)
     tiles_of_rows = -(-spec.n // rows_of_tile)
     further: dict[tuple[int, int], None] = {}
-    for columns, column_tiles in _WIDEST if spec.is_of_bytes else _WIDEST_OF_HALVES:
+    for columns, column_tiles in _WIDEST_OF_PARTS if _begins_anew(spec) else _WIDEST:
         widest = -(-rows // (columns * column_tiles))
 
         def columns_in_turn(blocks: int, column_tiles: int = column_tiles) -> int:
@@ -360,16 +366,9 @@ def _widths(
             yield from ((*width, *sharing) for sharing in each)
 
 
-def _columns_of_bytes(spec: LinearSpec, rows_of_tile: int) -> tuple[int, ...]:
-    """The columns of further tiles of bytes, which read less of x and weights for a product (docs/adr/0099)."""
-    if rows_of_tile == 192:
-        return (96, 112, 144) if is_one_sum(spec) else (96, 112)
-    if is_one_sum(spec):
-        return ()
-    if rows_of_tile == 128:
-        # Of weights that are bytes already, as large a tile leaves no room for stages.
-        return (160, 192) if spec.bits < 8 else ()
-    return (96,) if rows_of_tile == 256 else ()
+def _begins_anew(spec: LinearSpec) -> bool:
+    """Whether sums of bytes begin anew with each group of weights, or of 8-bit floats with each stage."""
+    return spec.is_of_bytes and not is_one_sum(spec)
 
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:

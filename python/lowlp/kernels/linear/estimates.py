@@ -20,8 +20,9 @@ from .streaming_layouts import shares_scales
 from .tiles import blocks_for, tiles_of
 from .wide_estimates import wide_us
 
-# Cycles of a product of 8-bit floats by `mma.sync` over that of halves, where instructions turn them into halves.
-_EMULATED_FLOATS: Final = 2.6
+# Cycles of a product of 8-bit floats by `mma.sync` over that of halves, where instructions turn them into halves: with
+# few columns and with many, which take turned weights again.
+_EMULATED_FLOATS: Final = (2.6, 1.16)
 
 # Cycles for an accumulator of integers that becomes a float and is scaled.
 _SCALE_INTEGER: Final = 1.9
@@ -103,14 +104,16 @@ class _Streamed(NamedTuple):
 
 
 # Of up to 16 columns all from `block_us` on are fitted to 831 kernels of 39 problems drawn at random (docs/adr/0073);
-# of more, to 295 kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to
-# others (docs/adr/0047).
+# of more, to 295 kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to 233
+# for 17 to 64 rows on an H200, 7 % apart where they are fast (docs/adr/0107).
 _FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 2.7, 0.0, 0.15, -1.5, 0.085, 0.08, 1.1, 0.0)
 _MANY_COLUMNS: Final = _Streamed(8.15, 143, 0.85, 0.52, 0.94, 1.56, 0.32, 0.0, 0.28, 0.075, 0.038, 0.72, 0.0005)
-_MANY_COLUMNS_OF_BYTES: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24, 0.0, 0.0, 0.0, 0.0, 0.0, 0.00125)
+_MANY_COLUMNS_OF_BYTES: Final = _Streamed(
+    11.3, 192, 0.638, 0.0, 0.16, 2.53, 0.26, 0.0, -1.05, 0.083, 0.035, 0.44, 0.0007
+)
 _SHARED_FLOATS: Final = 1.28
-"""Over what is estimated else of tiles of 8-bit floats that blocks share: 163 us of 57344 x 8192 e4m3 with 16 rows, and
-247 with one (docs/adr/0065)."""
+"""Over what is estimated else of tiles of 8-bit floats of few columns that blocks share: 163 us of 57344 x 8192 e4m3
+with 16 rows, and 247 with one (docs/adr/0065)."""
 
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
@@ -143,7 +146,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
     if spec.super_scale and spec.corrector and has_many_columns:
         both *= _CORRECTED_COLUMNS
-    if are_shared and spec.is_of_bytes and not spec.is_of_integers:
+    if are_shared and spec.is_of_bytes and not spec.is_of_integers and not has_many_columns:
         both *= _SHARED_FLOATS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     beginning += form.begin_us + form.wave_us * (waves - 1)
@@ -175,7 +178,8 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
         sums_of_x = 0
     decode = 4 * (decode_instructions(spec) + lookup_instructions(spec, _STREAMED_LOOK_UP))
     form = _streamed_form(spec, schedule)
-    fragment = form.product * _of_product(spec) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    product = form.product * _of_product(spec, has_many_columns)
+    fragment = product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
     scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
@@ -190,11 +194,11 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
     return schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
 
 
-def _of_product(spec: LinearSpec) -> float:
+def _of_product(spec: LinearSpec, has_many_columns: bool) -> float:
     """Cycles of a product of 16 along K by `mma.sync`, over that of halves."""
     if not spec.is_of_bytes:
         return 1.0
-    return 0.5 if spec.is_of_integers else _EMULATED_FLOATS
+    return 0.5 if spec.is_of_integers else _EMULATED_FLOATS[has_many_columns]
 
 
 def _scale_of_sums(spec: LinearSpec) -> float:

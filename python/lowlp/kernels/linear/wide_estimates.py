@@ -1,5 +1,5 @@
 """What a kernel for `linear` by warpgroups takes on a GPU, in us, by coefficients that fit what an H200 and an H100
-took: for up to 64 rows of x, and for more."""
+took: for few rows of x, and for more."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ from .warpgroups import BAND
 _FEW_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 2.4, 6: 2.4, 7: 3.0, 8: 2.2}
 _MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 20.0, 6: 20.0, 7: 20.0, 8: 20.0}
 
-# What the blocks of a cluster take to exchange their accumulators, for few rows of x; and what they take longer than
-# the form of clusters has it for many.
-_EXCHANGE_US: Final = {2: 2.0, 4: 1.1, 8: 1.4}
+# What the blocks of a cluster take longer to exchange their accumulators than the form of clusters has it, for many
+# rows of x.
 _LONGER_EXCHANGE_US: Final = {2: 0.5, 4: 1.2, 8: 1.6}
 
 
 class _Wide(NamedTuple):
-    """What kernels by warpgroups for up to 64 rows of x take.
+    """What kernels by warpgroups for few rows of x take.
 
     column, product     cycles of 64 x 16 weights for each column of x, and whatever their number
     decode              for each instruction for two weights
@@ -44,6 +43,8 @@ class _Wide(NamedTuple):
     exchange_us         what the blocks of a cluster take to exchange accumulators
     fill_us             until the first stages are there, for each KB of one, of all blocks of an SM
     pair_us             less, for each further block of an SM
+    floats, groups      cycles of 64 x 16 weights for each column, to add what begins anew: sums of 8-bit floats, and of
+                        groups of integers
     """
 
     column: float
@@ -60,13 +61,36 @@ class _Wide(NamedTuple):
     exchange_us: Mapping[int, float]
     fill_us: float
     pair_us: float
+    floats: float = 0.0
+    groups: float = 0.0
 
 
-# Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to others.
+# Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to 918 of 74
+# with 17 to 128 rows on an H200, 5 % apart where they are fast (docs/adr/0107).
 _WIDE_HALVES: Final = _Wide(
     0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44
 )
-_WIDE_BYTES: Final = _Wide(0.36, 5.7, 8.8, 4.0, 4.0, 170, 205, 0.06, -0.5, 3.8, 0.28, _EXCHANGE_US, 0.0, 0.0)
+_WIDE_BYTES: Final = _Wide(
+    column=0.363,
+    product=12.8,
+    decode=3.73,
+    scaled=4.0,
+    no_producer=0.66,
+    own_stage=215,
+    stage=96,
+    overlap=0.139,
+    begin_us=-0.47,
+    sharing_us=4.19,
+    part_us=0.273,
+    exchange_us={2: 0.69, 4: 0.92, 8: 1.6},
+    fill_us=0.014,
+    pair_us=0.295,
+    floats=0.075,
+    groups=0.192,
+)
+_MOST_OF_FEW: Final = 64
+_MOST_OF_FEW_BYTES: Final = 112
+"""More rows of x count as many."""
 
 
 def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
@@ -83,6 +107,8 @@ def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> 
         decode += 0.25
     extra = (form.scaled if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else form.no_producer)
     decode += beside_plan(spec, schedule, many=False)
+    if spec.is_of_bytes and not is_one_sum(spec):
+        extra += (form.groups if spec.is_of_integers else form.floats) * schedule.columns
     cycles = (form.column * schedule.columns + form.product) * spec.x_bytes / 2 + form.decode * decode + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
@@ -164,13 +190,17 @@ _RING: Final = _Ring(1330, 80)
 
 
 class _Many(NamedTuple):
-    """Kernels by warpgroups for many rows of x: tiles that are each one block's, or one cluster's, or shared."""
+    """Kernels by warpgroups for many rows of x: tiles that are each one block's, or one cluster's, or shared.
+
+    scattered_stage  how much longer stages take of shares of equal length, which begin anywhere along K
+    """
 
     own: _Form
     cluster: _Form
     shared: _Form
     sharing: _Sharing
-    ring: _Ring = _RING
+    ring: _Ring
+    scattered_stage: float = 0.07
 
 
 # Fitted to 1537 kernels of 64 problems with 129 to 6450 rows on an H100, 6 % apart (docs/adr/0106).
@@ -182,26 +212,32 @@ _MANY_HALVES: Final = _Many(
     _Ring(396, 47.7, 5.3),
 )
 
-# Of bytes, fitted to 3882 kernels of 147 problems with 129 to 5494 rows on an H100; those within a fifth of the best of
-# their problem 4 to 7 % apart (docs/adr/0099). Of floats, whose sums begin anew; of integers that are one sum for a
-# row; and of integers with scales of groups.
+# Of bytes, fitted to 1732 kernels of 90 problems with 65 to 6000 rows on an H200, those near the best of their problem
+# 4 to 7 % apart (docs/adr/0107). Of floats, whose sums begin anew; of integers that are one sum for a row; and of
+# integers with scales of groups.
 _MANY_FLOATS: Final = _Many(
-    _Form(0.882, 198, 0.53, 2120, 0.094, 2.66, 0.0, 0.044, 0.879, 1.26),
-    _Form(1.01, 198, 0.53, 2120, 0.094, 0.53, 0.0, 0.044, 0.879, 1.26),
-    _Form(0.901, 198, 0.53, 377, 0.094, 1.62, 0.0, 0.044, 0.879, 1.26),
-    _Sharing(5.2, 3.4, 2.6e-5),
+    _Form(1.02, 154, 0.61, 1360, 0.11, 2.13, 1.02, 0.0, 0.888, 1.1),
+    _Form(1.12, 154, 0.61, 1360, 0.11, 1.49, 1.02, 0.0, 0.888, 1.1),
+    _Form(0.633, 154, 0.61, 609, 0.11, 0.841, 1.02, 0.0, 0.888, 1.1),
+    _Sharing(5.2, 3.1, 2.6e-05),
+    _Ring(800, 70.3, 9.0),
+    0.017,
 )
 _MANY_INTEGERS: Final = _Many(
-    _Form(0.771, 65, 0.0, 3030, 0.057, 1.63, 0.0, 0.585, 0.0, 1.09),
-    _Form(0.853, 65, 0.0, 3030, 0.057, -1.03, 0.0, 0.585, 0.0, 1.09),
-    _Form(0.819, 65, 0.0, 623, 0.057, -0.68, 0.0, 0.585, 0.0, 1.09),
-    _Sharing(6.0, 3.9, 2.1e-5),
+    _Form(0.762, 125, 0.0883, 2470, 0.166, 2.04, 0.0, 0.478, 0.614, 1.01),
+    _Form(0.908, 125, 0.0883, 2470, 0.166, 1.95, 0.0, 0.478, 0.614, 1.01),
+    _Form(0.655, 125, 0.0883, 382, 0.166, 0.487, 0.0, 0.478, 0.614, 1.01),
+    _Sharing(5.8, 3.8, 4.1e-06),
+    _Ring(930, 77.8, 6.6),
+    0.083,
 )
 _MANY_GROUPS_OF_INTEGERS: Final = _Many(
-    _Form(0.685, 165, 0.353, 2400, 0.121, 1.80, 2.32, 0.031, 0.951, 1.25),
-    _Form(0.749, 165, 0.353, 2400, 0.121, 0.79, 2.32, 0.031, 0.951, 1.25),
-    _Form(0.635, 165, 0.353, 1100, 0.121, 0.09, 2.32, 0.031, 0.951, 1.25),
-    _Sharing(3.3, 2.2, 5.4e-6),
+    _Form(0.587, 143, 0.69, 2890, 0.0796, 1.83, 2.48, 0.0, 0.936, 1.2),
+    _Form(0.764, 143, 0.69, 2890, 0.0796, 2.04, 2.48, 0.0, 0.936, 1.2),
+    _Form(0.605, 143, 0.69, 877, 0.0796, 0.778, 2.48, 0.0, 0.936, 1.2),
+    _Sharing(3.5, 2.3, 2.7e-05),
+    _Ring(800, 60.4, 6.2),
+    0.053,
 )
 
 # Of the time, where two blocks copy x for each other: the mean of 31 and of 16 pairs of kernels on an H200
@@ -216,9 +252,8 @@ _BESIDE_DECODE: Final = {"weights": 7.4, "accumulators": 6.4, "rows": 4.0}
 # Of two blocks for a tile, of one warpgroup each, over what clusters take else: 12 kernels on an H200 (docs/adr/0072).
 _PAIR_OF_ONE: Final = 1.09
 
-# Shares of equal length begin anywhere along K: how much longer their stages take, what the L2 cache holds of what they
-# read, and the part of the time of what it does not.
-_SCATTERED_STAGE: Final = 0.07
+# Of shares of equal length, which begin anywhere along K: what the L2 cache holds of what they read, and the part of
+# the time of what it does not.
 _HELD_BYTES: Final = 32e6
 _SCATTERED: Final = 0.45
 
@@ -289,7 +324,7 @@ def _us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) ->
         stages = share_stages + whole * stages_of_tile
         if shared and not schedule.aligned_shares:
             scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
-            longer = _SCATTERED_STAGE * share_stages
+            longer = many.scattered_stage * share_stages
 
     cost = cycles_of_wide_stage(spec, schedule)
     beside = form.scaled * cost.scaled + form.stage + form.decode * cost.beside
@@ -314,4 +349,5 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     if schedule.multicast > 1:
         alone = wide_us(spec, dataclasses.replace(schedule, multicast=1), m, device)
         return alone * (_OWN_MULTICAST if schedule.has_tile_each else _SHARED_MULTICAST)
-    return (_us_of_few if m <= 64 else _us_of_many)(spec, schedule, m, device)
+    most = _MOST_OF_FEW_BYTES if spec.is_of_bytes else _MOST_OF_FEW
+    return (_us_of_few if m <= most else _us_of_many)(spec, schedule, m, device)

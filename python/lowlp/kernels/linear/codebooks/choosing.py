@@ -49,7 +49,8 @@ def book_schedule(
     entry = measured_books(spec, m, device, gpu, among)
     if entry and (can_go_wide if entry.schedule.warpgroups else entry.schedule.splits == splits):
         return _for_rows(entry.schedule, m)
-    wide = wide_codebook_schedule(spec, m, device) if can_go_wide else None
+    # Warpgroups keep no entries by frequency, and L2 serves frequent ones sooner than estimates know (docs/adr/0107).
+    wide = wide_codebook_schedule(replace(spec, hot_entries=0), m, device) if can_go_wide else None
     return wide or codebook_schedule(spec, m, device, splits)
 
 
@@ -58,17 +59,19 @@ def measured_books(
     spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> Entry | None:
     """What was measured for such weights of this shape and about m rows, on this GPU, or on one that is taken to be
-    like it; None where nothing was, or where that has no program here. Gate and up, and books by frequency, were not
-    measured."""
+    like it; None where nothing was, or where that has no program here. Gate and up were not measured, nor were kernels
+    that keep entries by frequency, as those without warpgroups do."""
     rows = next((rows for rows in _FEW if m <= rows), _MANY if _MANY - _MANY_STEP < m <= _MANY else 0)
-    if not rows or spec.products > 1 or spec.hot_entries:
+    if not rows or spec.products > 1:
         return None
     wanted = (kind_of_books(spec), spec.n, spec.k, rows, device.arch)
     is_like = device == device_like(device.arch)
     for measured in among:
         for entry in measured.entries:
             found = (entry.kind, entry.n, entry.k, entry.m, entry.arch)
-            if found == wanted and (is_like or entry.gpu == gpu) and _has_program(spec, entry.schedule, m):
+            if found != wanted or (spec.hot_entries and not entry.schedule.warpgroups):
+                continue
+            if (is_like or entry.gpu == gpu) and _has_program(spec, entry.schedule, m):
                 return entry
     return None
 

@@ -9,7 +9,6 @@ module attributes {gpu.container_module} {
       %0 = arith.constant 0 : i64
       %a = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xi32>
       %b = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<2xi32>
-      %f = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
       // CHECK: nvvm.mma.sync
       // CHECK-SAME: intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>
       // CHECK-SAME: multiplicandAPtxType = #nvvm.mma_type<s8>, multiplicandBPtxType = #nvvm.mma_type<u8>
@@ -27,11 +26,7 @@ module attributes {gpu.container_module} {
       %h = simt.load %p[%0] align 4 : !simt.ptr<global> -> vector<1xi32>
       %k = simt.mma %b as ui1, %h as ui1, %d : vector<2xi32>, vector<1xi32>, vector<4xi32>
       simt.store %k, %p[%0] align 16 : vector<4xi32>, !simt.ptr<global>
-      // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
-      // CHECK-SAME: (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
-      %e = simt.mma %a as f8E4M3FN, %b as f8E5M2, %f : vector<4xi32>, vector<2xi32>, vector<4xf32>
       simt.store %d, %p[%0] align 16 : vector<4xi32>, !simt.ptr<global>
-      simt.store %e, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
       gpu.return
     }
 

@@ -16,10 +16,16 @@
 // for each product of the operand. Multiplied by one they come from
 // instructions that leave them where they are wanted, once.
 //
+// Where the product of 8-bit floats is emulated, ptxas makes of it two of
+// halves, and adds what they come to, from zeros on, to the accumulators. Halves
+// hold these floats exactly, so here they are two products that add to the
+// accumulators themselves.
+//
 //===----------------------------------------------------------------------===//
 #include "Patterns.h"
 
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -128,12 +134,11 @@ static NVVM::MMATypes getMmaType(Type element) {
       });
 }
 
-/// The product as `nvvm.mma.sync`.
-static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
+/// A product of elements of `types` as `nvvm.mma.sync`.
+static Value createMma(ConversionPatternRewriter &rewriter, Location loc,
                        Type accumulatorsType, ArrayRef<Value> a,
-                       ArrayRef<Value> b, ArrayRef<Value> accumulators) {
-  std::array types{getMmaType(op.getElementTypeOfA()),
-                   getMmaType(op.getElementTypeOfB())};
+                       ArrayRef<Value> b, ArrayRef<Value> accumulators,
+                       std::array<NVVM::MMATypes, 2> types, int64_t k) {
   std::optional<NVVM::MMAB1Op> bitProduct;
   std::optional<NVVM::MMAIntOverflow> overflow;
   if (types[0] == NVVM::MMATypes::b1)
@@ -141,8 +146,8 @@ static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
   else if (accumulators.front().getType().isInteger())
     overflow = NVVM::MMAIntOverflow::wrapped;
   return NVVM::MmaOp::create(
-      rewriter, op.getLoc(), accumulatorsType, a, b, accumulators,
-      ArrayRef<int64_t>{16, 8, op.getK()}, bitProduct, overflow, types,
+      rewriter, loc, accumulatorsType, a, b, accumulators,
+      ArrayRef<int64_t>{16, 8, k}, bitProduct, overflow, types,
       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
 }
 
@@ -163,10 +168,54 @@ static Value callIntrinsic(ConversionPatternRewriter &rewriter, simt::MmaOp op,
       .getResult(0);
 }
 
+/// The halves of a register of four 8-bit floats: of the first two, and of the
+/// last.
+static std::array<Value, 2> widen(ConversionPatternRewriter &rewriter,
+                                  Location loc, Value word, Type element) {
+  Type half = VectorType::get(2, rewriter.getF16Type());
+  StringAttr name = rewriter.getStringAttr(
+      isa<Float8E4M3FNType>(element) ? "llvm.nvvm.e4m3x2.to.f16x2.rn"
+                                     : "llvm.nvvm.e5m2x2.to.f16x2.rn");
+  Value pairs = LLVM::BitcastOp::create(
+      rewriter, loc, VectorType::get(2, rewriter.getI16Type()), word);
+  auto widenPair = [&](int32_t index) {
+    Value pair = getElement(rewriter, loc, pairs, index);
+    return LLVM::CallIntrinsicOp::create(rewriter, loc, half, name, pair)
+        .getResult(0);
+  };
+  return {widenPair(0), widenPair(1)};
+}
+
+/// The product of 8-bit floats as two of halves. A lane's four elements of K in
+/// a register of A or B are the halves of two registers: of other K than there,
+/// but of the same in both operands.
+static Value multiplyAsHalves(ConversionPatternRewriter &rewriter,
+                              simt::MmaOp op, Type accumulatorsType,
+                              ArrayRef<Value> a, ArrayRef<Value> b,
+                              SmallVector<Value> accumulators) {
+  Location loc = op.getLoc();
+  Value results;
+  for (int32_t step = 0; step < 2; ++step) {
+    std::array upper = widen(rewriter, loc, a[2 * step], op.getElementTypeOfA());
+    std::array lower =
+        widen(rewriter, loc, a[2 * step + 1], op.getElementTypeOfA());
+    std::array column = widen(rewriter, loc, b[step], op.getElementTypeOfB());
+    if (step > 0)
+      for (auto [index, sum] : llvm::enumerate(accumulators))
+        sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);
+    results = createMma(rewriter, loc, accumulatorsType,
+                        {upper[0], lower[0], upper[1], lower[1]}, column,
+                        accumulators,
+                        {NVVM::MMATypes::f16, NVVM::MMATypes::f16}, 16);
+  }
+  return results;
+}
+
 namespace {
 
 struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  MmaLowering(const LLVMTypeConverter &converter, const TargetInfo &target)
+      : ConvertOpToLLVMPattern(converter), target(target) {}
 
   LogicalResult
   matchAndRewrite(simt::MmaOp op, OpAdaptor adaptor,
@@ -184,10 +233,18 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
       for (Value &part : a)
         part = multiplyByOne(rewriter, loc, part, op.getElementTypeOfA());
     SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
-    Value results =
-        isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())
-            ? callIntrinsic(rewriter, op, accumulatorsType, a, b, accumulators)
-            : createMma(rewriter, op, accumulatorsType, a, b, accumulators);
+    Value results;
+    if (!isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA()))
+      results = createMma(rewriter, loc, accumulatorsType, a, b, accumulators,
+                          {getMmaType(op.getElementTypeOfA()),
+                           getMmaType(op.getElementTypeOfB())},
+                          op.getK());
+    else if (target.getSupport(Feature::MmaF8).isNative())
+      results =
+          callIntrinsic(rewriter, op, accumulatorsType, a, b, accumulators);
+    else
+      results =
+          multiplyAsHalves(rewriter, op, accumulatorsType, a, b, accumulators);
     Value d = LLVM::PoisonOp::create(rewriter, loc, sumType);
     for (int32_t index = 0; index < sumType.getNumElements(); ++index) {
       Value sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);
@@ -198,11 +255,15 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
     rewriter.replaceOp(op, d);
     return success();
   }
+
+private:
+  const TargetInfo &target;
 };
 
 } // namespace
 
 void lowlp::populateSimtMmaToNVVMPatterns(const LLVMTypeConverter &converter,
-                                          RewritePatternSet &patterns) {
-  patterns.add<MmaLowering>(converter);
+                                          RewritePatternSet &patterns,
+                                          const TargetInfo &target) {
+  patterns.add<MmaLowering>(converter, target);
 }

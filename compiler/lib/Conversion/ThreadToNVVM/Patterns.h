@@ -9,6 +9,8 @@ class RewritePatternSet;
 
 namespace lowlp {
 
+struct TargetInfo;
+
 /// Adds the conversions of `!simt.ptr`, `!simt.tensor_map` and
 /// `!simt.accumulators`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
@@ -39,9 +41,10 @@ mlir::Value createInstruction(mlir::OpBuilder &builder, mlir::Location loc,
 void populateSimtBitsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                     mlir::RewritePatternSet &patterns);
 
-/// Adds the lowering of `simt.mma`.
+/// Adds the lowering of `simt.mma`. The target must outlive the patterns.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
-                                   mlir::RewritePatternSet &patterns);
+                                   mlir::RewritePatternSet &patterns,
+                                   const TargetInfo &target);
 
 /// Adds the lowerings of `simt.ldmatrix` and `simt.stmatrix`.
 void populateSimtMatrixMovesToNVVMPatterns(

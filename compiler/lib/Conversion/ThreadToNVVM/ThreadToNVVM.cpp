@@ -37,7 +37,7 @@ namespace lowlp {
 using namespace mlir;
 using namespace lowlp;
 
-static LogicalResult convert(gpu::GPUModuleOp module) {
+static LogicalResult convert(gpu::GPUModuleOp module, const TargetInfo &info) {
   MLIRContext *context = module.getContext();
   LLVMTypeConverter converter(context, getLoweringOptions(context));
   configureGpuToNVVMTypeConverter(converter);
@@ -50,7 +50,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateSimtAsyncToNVVMPatterns(converter, patterns);
   populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtBitsToNVVMPatterns(converter, patterns);
-  populateSimtMmaToNVVMPatterns(converter, patterns);
+  populateSimtMmaToNVVMPatterns(converter, patterns, info);
   populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
   populateSimtWgmmaToNVVMPatterns(converter, patterns);
   populateSimtWarpToNVVMPatterns(converter, patterns);
@@ -183,7 +183,7 @@ struct ConvertThreadToNVVM
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>()) {
       if (failed(verifyVectorSizes(gpuModule)) ||
           failed(lowerStructuredControlFlow(gpuModule)) ||
-          failed(convert(gpuModule)))
+          failed(convert(gpuModule, *info)))
         return signalPassFailure();
       gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));
       for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {

@@ -187,12 +187,18 @@ void lowlp::python::populateLayout(nb::module_ &module) {
   module.def("exchanged_bytes", [](const Layout &source, const Layout &result,
                                    int64_t bits) {
     if (bits < 1 || bits > 32)
-      throw nb::value_error("an element has 1 to 32 bits");
-    if (source.shape() != result.shape() ||
-        source.numThreads() != result.numThreads() ||
+      throw nb::value_error(
+          ("an element has 1 to 32 bits; found " + std::to_string(bits))
+              .c_str());
+    if (source.shape() != result.shape())
+      throw nb::value_error("both layouts must have the same shape");
+    if (source.numThreads() != result.numThreads() ||
         source.numThreads() % 32 != 0)
-      throw nb::value_error("both layouts must have the same shape and the "
-                            "same whole warps");
+      throw nb::value_error(
+          ("both layouts must have the same threads, whole warps; found " +
+           std::to_string(source.numThreads()) + " and " +
+           std::to_string(result.numThreads()))
+              .c_str());
     return planScratch(source, result, bits).sizeInBytes();
   });
 }

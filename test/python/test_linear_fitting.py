@@ -8,7 +8,7 @@ import pytest
 from lowlp.compiler import compilation
 from lowlp.kernels.linear.candidates import candidates
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.fitting import other_bytes, padding_of_slices, registers, stage_bytes
+from lowlp.kernels.linear.fitting import fitted, other_bytes, padding_of_slices, registers, stage_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -68,13 +68,32 @@ def test_padding_of_what_slices_exchange_is_counted(columns: int, warps: int, sl
     _, rows, _ = layouts.gathered.shape
     bytes_of_all = rows * columns * slices * 4
     taken = layouts.sliced_accumulators.exchanged_bytes(layouts.gathered, 32)
-    assert bytes_of_all < taken <= bytes_of_all * (1 + padding_of_slices(schedule, rows))
+    counted = bytes_of_all * (1 + padding_of_slices(schedule, rows))
+    assert bytes_of_all < taken <= counted <= taken + 2 * MUCH_BYTES
 
 
 def test_tall_tiles_of_one_row_fit() -> None:
     """208 rows by eight slices, whose padding was counted too low once: three stages of one row of x did not fit."""
     spec = LinearSpec(n=26752, k=6656, codec="f4e2m1 channel f16", activation="f8e4m3", x_scale="token", aligned=True)
-    assert laid_out(spec, schedule_for(spec, 1))[2] <= H200.shared_bytes
+    tall = Schedule(8, 1, stages=3, row_tiles=13, slices=8, share_tiles=False, staged_rows=1)
+    assert laid_out(spec, fitted(spec, tall))[2] <= H200.shared_bytes
+
+
+@pytest.mark.parametrize("weight", ["f4e2m1 g32 e8m0", "f8e4m3 g32 e8m0", "int4 g128 f16"])
+@pytest.mark.parametrize(("n", "k"), [(57344, 8192), (26752, 6656)])
+def test_floats_of_8_bits_have_stages(weight: str, n: int, k: int) -> None:
+    spec = LinearSpec(n=n, k=k, codec=weight, activation="f8e4m3", x_scale="token", aligned=True)
+    assert all(schedule_for(spec, m).stages for m in (1, 16, 32, 64))
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [(11008, 4096, 685), (57344, 8192, 278)])
+def test_zero_points_of_x_leave_room_for_sums(n: int, k: int, m: int) -> None:
+    """They lie in registers beside scales until a tile ends: of 240 columns `ptxas` spilled 740 bytes for them."""
+    spec = LinearSpec(
+        n=n, k=k, codec="int8 channel f16", activation="int8", x_scale="token", x_zeros=True, aligned=True
+    )
+    found = compile_for_gpu(spec, schedule_for(spec, m), ARCH).resources
+    assert found and found.spilled_bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,12 @@ def test_when_slabs_take_less(codec: str, m: int, wanted: bool) -> None:
     assert slabs_take_less(spec, schedule_for(spec, m), m) == wanted
 
 
+@pytest.mark.parametrize(("m", "wanted"), [(1024, False), (2048, True)])
+def test_books_by_block_take_slabs_where_power_limits(m: int, wanted: bool) -> None:
+    spec = LinearSpec(57344, 8192, Codec.parse("vec4:1x8:f16:256x256 channel f16"), "f16", "f16", aligned=True)
+    assert slabs_take_less(spec, schedule_for(spec, m), m) == wanted
+
+
 def test_which_weights_f16_holds() -> None:
     """Scales of f32 may lead beyond it, and to what is tiny there; bf16 holds them."""
     w = np.random.default_rng(0).normal(0, 0.02, (64, 256))

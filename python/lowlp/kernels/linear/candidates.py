@@ -19,7 +19,7 @@ from lowlp.weights.packing import UNIT_K
 from .codebooks.program import has_books_of_tile
 from .estimates import keeping_us
 from .fitting import ending_numbers, fits, fitted
-from .integer_sums import is_one_sum
+from .integer_sums import begins_anew
 from .invariant import FOUND_BY_LARGE
 from .scaled_weights import can_scale_rows
 from .schedule import KEPT_ROWS, ROW_TILES, STEPS, UNITS, WARPS, Schedule
@@ -42,14 +42,14 @@ _MOST_OF_FOUR: Final = 64
 """Tiles of 64 rows times columns, of a warpgroup of four that multiply bytes."""
 _MOST_COLUMNS: Final = 256
 """Of a tile by warpgroups."""
-_MOST_COLUMNS_OF_PARTS: Final = 192
-"""Where sums begin anew with each group of weights, whose accumulators take as many registers."""
+_MOST_COLUMNS_ANEW: Final = 192
+"""Where sums begin anew (`begins_anew`), whose accumulators take as many registers once more."""
 _COLUMNS: Final = {128: (144, 160, 192, 224, 240, 256), 192: (112, 144, 160)}
-"""Further ones by the rows of a tile, where x has as many: 1 to 2 % in the mean (docs/adr/0100)."""
-_COLUMNS_OF_PARTS: Final = {128: (160, 176, 192), 192: (96, 112), 256: (96,)}
-"""Of sums of bytes that begin anew, which read less of x and weights for a product (docs/adr/0099)."""
-_WIDEST_OF_PARTS: Final = ((128, 1), (128, 2))
-_WIDEST: Final = (*_WIDEST_OF_PARTS, (256, 1), (152, 2))
+"""Further ones by the rows of a tile, where x has as many (docs/adr/0100; of integers 0107)."""
+_COLUMNS_ANEW: Final = {128: (160, 176, 192), 192: (96, 112), 256: (96,)}
+"""The same where sums begin anew (docs/adr/0099, 0107)."""
+_WIDEST_ANEW: Final = ((128, 1), (128, 2))
+_WIDEST: Final = (*_WIDEST_ANEW, (256, 1), (152, 2))
 """The most columns of a tile, and how many lie side by side, of those that are made narrower until they divide rows
 evenly or fill waves; two of 152 take two warpgroups (docs/adr/0106)."""
 _NARROW_COLUMNS: Final = (56, 48, 40, 32)
@@ -61,7 +61,7 @@ EXACT_ROWS: Final = 64
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _WELL_FILLED: Final = 0.88
-"""Of them, up to which such tiles are shared too: what is idle else may outweigh what sharing takes."""
+"""Of these blocks; tiles of one wave that come to fewer are shared too, as what is idle else may outweigh that."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
 _LARGE_CLUSTERS: Final = (4, 8)
@@ -181,8 +181,8 @@ def with_multicast(spec: LinearSpec, schedule: Schedule, rows: int, device: Devi
 
 
 def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
-    """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
-    not, where these do. Blocks of one warpgroup share tiles where these are too few."""
+    """Whether tiles are shared where blocks with one each would not do, or may leave much of a wave idle; or are not,
+    where these do. Blocks of one warpgroup share tiles where these are too few."""
     alone = _would_fill(spec, draft, rows, device.multiprocessors)
     if draft.warpgroups == 1 and not draft.has_tile_each:
         return tiles_of(spec, draft, rows) < _LEAST_FILLED * device.multiprocessors
@@ -290,7 +290,7 @@ def wide_drafts(
             # Of a cluster each block ends whole 8 columns, which may be more than rows are.
             columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
             columns += 0 if has_columns(spec, columns) else 8
-            if columns > (_MOST_COLUMNS_OF_PARTS if _begins_anew(spec) else _MOST_COLUMNS):
+            if columns > (_MOST_COLUMNS_ANEW if begins_anew(spec) else _MOST_COLUMNS):
                 continue
             if share_tiles and cluster == 1 and not producer:
                 # Without one no loads are in flight between two tiles.
@@ -338,11 +338,11 @@ def _widths(
         widths = [(rows, 1)]
     else:
         widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if ending_numbers(spec) else [])]
-    if rows > 32 and spec.is_of_bytes and not is_one_sum(spec) and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
+    if rows > 32 and begins_anew(spec) and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
         # A warp has units whole, and beside their accumulators those of a group.
         widths.append((32, 1))
     if rows >= 128:
-        further_columns = (_COLUMNS_OF_PARTS if _begins_anew(spec) else _COLUMNS).get(rows_of_tile, ())
+        further_columns = (_COLUMNS_ANEW if begins_anew(spec) else _COLUMNS).get(rows_of_tile, ())
         widths += [(columns, 1) for columns in further_columns if columns <= rows]
     for (columns, column_tiles), sharing in itertools.product(widths, sharings):
         yield columns, column_tiles, *sharing
@@ -353,7 +353,7 @@ def _widths(
         yield from ((96, 2, *sharing) for sharing in each)
     tiles_of_rows = -(-spec.n // rows_of_tile)
     further: dict[tuple[int, int], None] = {}
-    for columns, column_tiles in _WIDEST_OF_PARTS if _begins_anew(spec) else _WIDEST:
+    for columns, column_tiles in _WIDEST_ANEW if begins_anew(spec) else _WIDEST:
         widest = -(-rows // (columns * column_tiles))
 
         def columns_in_turn(blocks: int, column_tiles: int = column_tiles) -> int:
@@ -364,11 +364,6 @@ def _widths(
     for width in further:
         if width not in widths:
             yield from ((*width, *sharing) for sharing in each)
-
-
-def _begins_anew(spec: LinearSpec) -> bool:
-    """Whether sums of bytes begin anew with each group of weights, or of 8-bit floats with each stage."""
-    return spec.is_of_bytes and not is_one_sum(spec)
 
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:

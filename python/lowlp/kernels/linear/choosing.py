@@ -139,6 +139,9 @@ def reason_for(
     among = measured_schedules() if among is None else among
     if spec.vectors:
         found_books = measured_books(spec, m, device, gpu, among)
+        if found_books and spec.hot_entries:
+            # Its time is that of codes that are all as frequent.
+            found_books = dataclasses.replace(found_books, us=0.0)
         return _as_measured(found_books) if found_books else "by rule, as books have it"
     rows = rows_of(m)
     found, entry = _chosen(spec, rows, device, gpu, among), _measured(spec, class_of(rows), device, gpu, among)
@@ -350,9 +353,9 @@ def _of_entry(spec: LinearSpec, entry: Entry, device: Device) -> Schedule | None
         or not fills(spec, schedule, entry.m, device.multiprocessors)
     ):
         return None
-    # What such weights themselves took was compiled.
+    # What such weights themselves took was compiled, for x without zero points.
     division = for_rows(spec, schedule, entry.m, device)
-    return schedule if is_own or fits(spec, division, device) else None
+    return schedule if (is_own and not spec.x_zeros) or fits(spec, division, device) else None
 
 
 @functools.lru_cache(maxsize=4096)

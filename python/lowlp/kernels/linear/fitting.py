@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Final
 
 from lowlp.language.control_flow import MAX_STAGES
@@ -140,6 +141,12 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         kinds = [kind for kind in (spec.scale, spec.corrector) if kind in PACKED_CODE_TYPES]
         tiles = sum(stored_taken(kind, 1) for kind in kinds) * schedule.steps
         beside += tiles * _STREAMED_STAGES * (-schedule.rows // spec.products % _COPY_BYTES)
+    if not schedule.warpgroups and not has_small_groups(spec):
+        # A stage's numbers of rows, so many times that places of copies are whole.
+        kinds = [kind for kind in (spec.scale, spec.corrector) if kind and kind not in PACKED_CODE_TYPES]
+        sizes = [schedule.rows // spec.products * bytes_of(kind) for kind in kinds]
+        repeated = sum(math.lcm(size, _COPY_BYTES) - size for size in sizes)
+        beside += _STREAMED_STAGES * max(0, repeated - _COPY_BYTES)
     if schedule.slices > 1:
         # Of a part of one product. Rows are some bytes apart, so that banks differ.
         rows = schedule.rows // (spec.products * row_parts(spec, schedule))
@@ -237,6 +244,9 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
         accumulators += _REGISTERS_OF_F32
     if has_small_groups(spec):
         accumulators += _REGISTERS_OF_SMALL_GROUPS
+    if spec.x_zeros and is_one_sum(spec):
+        # What the end of a tile asks for early: zero points of columns, beside their scales.
+        accumulators += 3 * schedule.columns_of_block // 8
     if spec.super_scale:
         accumulators += 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
         accumulators += _REGISTERS_OF_SUPERS if on_accumulators or spec.group_size == 16 else 0
@@ -299,14 +309,13 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
 
 
 def _registers_of_bytes_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
-    """Of 8-bit floats the halves that `mma.sync` takes in their place, more of long steps, of sums of groups, and where
-    rows are taken in parts; of sums of groups of integers of long steps, what the assembler loads early: by what it
-    spilled (docs/adr/0107)."""
-    units = schedule.units * schedule.steps
+    """Of sums of groups of 8-bit floats, and of these where rows are taken in parts; of sums of groups of integers of
+    long steps, what the assembler loads early: by what it spilled (docs/adr/0107)."""
     if spec.is_of_integers:
-        return _NARROW_MARGIN if units > 2 and schedule.slices > 1 and spec.rows_of_unit == 64 else 0
-    found = 4 * schedule.row_tiles if spec.groups == 1 else 36 if schedule.has_tile_each else 60
-    return found + 3 * schedule.columns * max(0, units - 2) + 5 * schedule.row_tiles * (row_parts(spec, schedule) > 1)
+        is_long = schedule.units * schedule.steps > 2 and schedule.slices > 1
+        return _NARROW_MARGIN if is_long and spec.rows_of_unit == 64 else 0
+    in_parts = 6 * schedule.row_tiles if row_parts(spec, schedule) > 1 else 0
+    return in_parts + (5 * schedule.row_tiles if spec.groups > 1 else 0)
 
 
 def _registers_of_long_stages(spec: LinearSpec, schedule: Schedule) -> int:

@@ -26,6 +26,8 @@ from .spec import SUMS, LinearSpec
 if TYPE_CHECKING:
     from .parts import Arguments
 
+BEGINS_ANEW_K: Final = 128
+"""Weights along K after which a sum of 8-bit floats is added to one in f32."""
 _FEW_ROWS: Final = 16
 _ONES = {"uint8": 0x01010101, "int8": 0x01010101, "f8e4m3": 0x38383838}
 
@@ -64,6 +66,11 @@ def total_type(spec: LinearSpec) -> str:
 def is_one_sum(spec: LinearSpec) -> bool:
     """Whether all products of a row add up in int32, with nothing done to those of a group."""
     return spec.adds_integers and not sums_by_group(spec)
+
+
+def begins_anew(spec: LinearSpec) -> bool:
+    """Whether sums of bytes begin anew with each group of weights, or of 8-bit floats every `BEGINS_ANEW_K`."""
+    return spec.is_of_bytes and not is_one_sum(spec)
 
 
 def sums_by_group(spec: LinearSpec) -> bool:

@@ -13,7 +13,7 @@ from lowlp.schedules.device import Device
 
 from .decode_estimates import beside_plan, decode_by_warpgroups, lookup_instructions
 from .fitting import stage_bytes, weight_bytes
-from .integer_sums import is_one_sum
+from .integer_sums import BEGINS_ANEW_K, begins_anew, is_one_sum
 from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import blocks_for, tiles_of
@@ -43,8 +43,8 @@ class _Wide(NamedTuple):
     exchange_us         what the blocks of a cluster take to exchange accumulators
     fill_us             until the first stages are there, for each KB of one, of all blocks of an SM
     pair_us             less, for each further block of an SM
-    floats, groups      cycles of 64 x 16 weights for each column, to add what begins anew: sums of 8-bit floats, and of
-                        groups of integers
+    floats, groups      cycles of 64 x 16 weights for each column, to add what begins anew every 128 along K, or for
+                        shorter groups more often: sums of 8-bit floats, and of groups of integers
     """
 
     column: float
@@ -88,9 +88,8 @@ _WIDE_BYTES: Final = _Wide(
     floats=0.075,
     groups=0.192,
 )
-_MOST_OF_FEW: Final = 64
-_MOST_OF_FEW_BYTES: Final = 112
-"""More rows of x count as many."""
+_MOST_OF_FEW: Final = {False: 64, True: 112}
+"""Rows of x up to which kernels are estimated as those of few, of halves and of bytes."""
 
 
 def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
@@ -107,8 +106,9 @@ def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> 
         decode += 0.25
     extra = (form.scaled if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else form.no_producer)
     decode += beside_plan(spec, schedule, many=False)
-    if spec.is_of_bytes and not is_one_sum(spec):
-        extra += (form.groups if spec.is_of_integers else form.floats) * schedule.columns
+    if begins_anew(spec):
+        often = max(1.0, BEGINS_ANEW_K / spec.group_size)
+        extra += (form.groups if spec.is_of_integers else form.floats) * schedule.columns * often
     cycles = (form.column * schedule.columns + form.product) * spec.x_bytes / 2 + form.decode * decode + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
@@ -349,5 +349,6 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     if schedule.multicast > 1:
         alone = wide_us(spec, dataclasses.replace(schedule, multicast=1), m, device)
         return alone * (_OWN_MULTICAST if schedule.has_tile_each else _SHARED_MULTICAST)
-    most = _MOST_OF_FEW_BYTES if spec.is_of_bytes else _MOST_OF_FEW
-    return (_us_of_few if m <= most else _us_of_many)(spec, schedule, m, device)
+    # Tiles side by side, and aligned shares, are of many.
+    is_few = m <= _MOST_OF_FEW[spec.is_of_bytes] and schedule.column_tiles == 1 and not schedule.aligned_shares
+    return (_us_of_few if is_few else _us_of_many)(spec, schedule, m, device)

@@ -17,9 +17,9 @@
 // instructions that leave them where they are wanted, once.
 //
 // Where the product of 8-bit floats is emulated, ptxas makes of it two of
-// halves, and adds what they come to, from zeros on, to the accumulators. Halves
-// hold these floats exactly, so here they are two products that add to the
-// accumulators themselves.
+// halves, and adds what they come to, from zeros on, to the accumulators.
+// Halves hold these floats exactly, so here they are two products that add to
+// the accumulators themselves.
 //
 //===----------------------------------------------------------------------===//
 #include "Patterns.h"
@@ -196,17 +196,18 @@ static Value multiplyAsHalves(ConversionPatternRewriter &rewriter,
   Location loc = op.getLoc();
   Value results;
   for (int32_t step = 0; step < 2; ++step) {
-    std::array upper = widen(rewriter, loc, a[2 * step], op.getElementTypeOfA());
+    std::array upper =
+        widen(rewriter, loc, a[2 * step], op.getElementTypeOfA());
     std::array lower =
         widen(rewriter, loc, a[2 * step + 1], op.getElementTypeOfA());
     std::array column = widen(rewriter, loc, b[step], op.getElementTypeOfB());
     if (step > 0)
       for (auto [index, sum] : llvm::enumerate(accumulators))
         sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);
-    results = createMma(rewriter, loc, accumulatorsType,
-                        {upper[0], lower[0], upper[1], lower[1]}, column,
-                        accumulators,
-                        {NVVM::MMATypes::f16, NVVM::MMATypes::f16}, 16);
+    results =
+        createMma(rewriter, loc, accumulatorsType,
+                  {upper[0], lower[0], upper[1], lower[1]}, column,
+                  accumulators, {NVVM::MMATypes::f16, NVVM::MMATypes::f16}, 16);
   }
   return results;
 }

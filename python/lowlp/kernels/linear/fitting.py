@@ -141,8 +141,9 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         kinds = [kind for kind in (spec.scale, spec.corrector) if kind in PACKED_CODE_TYPES]
         tiles = sum(stored_taken(kind, 1) for kind in kinds) * schedule.steps
         beside += tiles * _STREAMED_STAGES * (-schedule.rows // spec.products % _COPY_BYTES)
-    if not schedule.warpgroups and not has_small_groups(spec):
-        # A stage's numbers of rows, so many times that places of copies are whole.
+    if not schedule.warpgroups and not has_small_groups(spec) and not spec.table:
+        # A stage's numbers of rows, so many times that places of copies are whole; what is kept free for a table has
+        # room for them.
         kinds = [kind for kind in (spec.scale, spec.corrector) if kind and kind not in PACKED_CODE_TYPES]
         sizes = [schedule.rows // spec.products * bytes_of(kind) for kind in kinds]
         repeated = sum(math.lcm(size, _COPY_BYTES) - size for size in sizes)

@@ -187,6 +187,7 @@ class _Ring(NamedTuple):
 
 
 _RING: Final = _Ring(1330, 80)
+"""Of `cycles_of_wide_stage`, by which kernels of experts are estimated."""
 
 
 class _Many(NamedTuple):

@@ -34,7 +34,8 @@ def summary(measured: Measured, links: Linker) -> Iterator[str]:
     yield _SUMMARY
     for path, one in measured.activations.items():
         if len(measured.activations) > 1:
-            yield f"One {', '.join(sorted({run.gpu for run in one.runs}))}, {min(run.date for run in one.runs)[:10]}:"
+            gpus, shapes = sorted({run.gpu for run in one.runs}), dict.fromkeys(str(row.shape) for row in one.rows)
+            yield f"One {', '.join(gpus)}, {min(run.date for run in one.runs)[:10]}, {', '.join(shapes)}:"
         yield report.required_table(one)
         if lines := report.halves_lines(one):
             yield "\n".join(f"- {line}" for line in lines)

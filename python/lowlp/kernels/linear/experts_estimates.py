@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from lowlp.schedules.device import Device
 
 from .estimates import cycles_of_warp
-from .fitting import scale_bytes
+from .fitting import scale_bytes, stage_bytes
 from .schedule import Schedule
 from .spec import LinearSpec
-from .wide_estimates import cycles_of_wide_stage
+from .wide_estimates import Ring, cycles_of_wide_stage
 
 ROUTINGS: Final = ("uniform", "zipf")
 """How rows choose: each expert is as likely, or the r-th by 1 / r."""
@@ -27,6 +27,8 @@ _MANY_MEAN: Final = 512
 
 # Of the bandwidth of the device's estimates, that of bytes that nothing but reads.
 _BANDWIDTH: Final = 1.069
+_RING: Final = Ring(1330, 80)
+"""Of stages by warpgroups."""
 
 
 class _Few(NamedTuple):
@@ -95,7 +97,8 @@ def us_of_tiles(
     if schedule.warpgroups:
         cost, form = cycles_of_wide_stage(spec, schedule), _WIDE
         busy = form.product * cost.products + form.scaled * cost.scaled + form.stage + form.decode * cost.beside
-        compute = (stages * max(busy, cost.copies) + of_block * form.tile) / device.cycles_per_us
+        copies = _RING.copies(stage_bytes(spec, schedule), schedule.stages)
+        compute = (stages * max(busy, copies) + of_block * form.tile) / device.cycles_per_us
         x = m * (spec.k * spec.x_bytes + 2 * spec.columns_of_y) / bandwidth
         memory += form.again * again + x
         return device.launch_us + form.begin_us + max(compute, memory) + 0.06 * min(compute, memory)

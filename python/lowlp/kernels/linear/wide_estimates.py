@@ -128,29 +128,13 @@ def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> 
     return device.launch_us + beginning + max(memory, compute) + form.overlap * min(memory, compute) + ending
 
 
-class _Form(NamedTuple):
-    """What kernels by warpgroups for many rows of x take, by how blocks take tiles.
-
-    product, stage, decode  cycles for each cycle of the tensor cores, for each stage, and for each instruction beside
-                            products
-    tile, number            cycles to begin and to end a tile, and for each of its accumulators
-    begin_us                less than what other kernels take to begin
-    scaled                  cycles for each that scaling accumulators takes
-    line                    for each 64 bytes of a stage, which come from the L2 cache
-    third                   of cycles beside products, what a third warpgroup leaves of them
-    pair                    of those of the tensor cores, where tiles lie side by side
-    """
+class _Taking(NamedTuple):
+    """What depends on how blocks take tiles: cycles for each cycle of the tensor cores, and to begin and to end a tile;
+    and how much less than other kernels they take to begin."""
 
     product: float
-    stage: float
-    decode: float
     tile: float
-    number: float
     begin_us: float
-    scaled: float = 1.0
-    line: float = 0.0
-    third: float = 1.0
-    pair: float = 1.0
 
 
 class _Sharing(NamedTuple):
@@ -161,7 +145,7 @@ class _Sharing(NamedTuple):
     number: float
 
 
-class _Ring(NamedTuple):
+class Ring(NamedTuple):
     """How places of stages are filled again.
 
     refill           cycles until a copy into a place that has been read arrives
@@ -186,59 +170,98 @@ class _Ring(NamedTuple):
         return float(longer * (1 + (shorter / longer) ** self.sharpness) ** (1 / self.sharpness))
 
 
-_RING: Final = _Ring(1330, 80)
-"""Of `cycles_of_wide_stage`, by which kernels of experts are estimated."""
-
-
 class _Many(NamedTuple):
-    """Kernels by warpgroups for many rows of x: tiles that are each one block's, or one cluster's, or shared.
+    """What kernels by warpgroups for many rows of x take.
 
-    scattered_stage  how much longer stages take of shares of equal length, which begin anywhere along K
+    own, cluster, shared  where tiles are each one block's, or one cluster's, or shared
+    stage, decode         cycles for each stage, and for each instruction beside products
+    number                for each accumulator of a tile, to end it
+    scaled                cycles for each that scaling accumulators takes
+    line                  for each 64 bytes of a stage, which come from the L2 cache
+    third                 of cycles beside products, what a third warpgroup leaves of them
+    pair                  of those of the tensor cores, where tiles lie side by side
+    scattered_stage       how much longer stages take of shares of equal length, which begin anywhere along K
     """
 
-    own: _Form
-    cluster: _Form
-    shared: _Form
+    own: _Taking
+    cluster: _Taking
+    shared: _Taking
+    stage: float
+    decode: float
+    number: float
+    scaled: float
+    line: float
+    third: float
+    pair: float
     sharing: _Sharing
-    ring: _Ring
-    scattered_stage: float = 0.07
+    ring: Ring
+    scattered_stage: float
 
 
 # Fitted to 1537 kernels of 64 problems with 129 to 6450 rows on an H100, 6 % apart (docs/adr/0106).
 _MANY_HALVES: Final = _Many(
-    _Form(0.765, 121, 0.277, 3300, 0.0631, 1.41, 1.08, 0.116, 1.072, 1.048),
-    _Form(0.795, 121, 0.277, 3300, 0.0631, 1.32, 1.08, 0.116, 1.072, 1.048),
-    _Form(0.761, 121, 0.277, 1090, 0.0631, 0.18, 1.08, 0.116, 1.072, 1.048),
-    _Sharing(3.7, 2.4, 2.9e-5),
-    _Ring(396, 47.7, 5.3),
+    own=_Taking(0.765, 3300, 1.41),
+    cluster=_Taking(0.795, 3300, 1.32),
+    shared=_Taking(0.761, 1090, 0.18),
+    stage=121,
+    decode=0.277,
+    number=0.0631,
+    scaled=1.08,
+    line=0.116,
+    third=1.072,
+    pair=1.048,
+    sharing=_Sharing(3.7, 2.4, 2.9e-5),
+    ring=Ring(396, 47.7, 5.3),
+    scattered_stage=0.07,
 )
 
 # Of bytes, fitted to 1732 kernels of 90 problems with 65 to 6000 rows on an H200, those near the best of their problem
 # 4 to 7 % apart (docs/adr/0107). Of floats, whose sums begin anew; of integers that are one sum for a row; and of
 # integers with scales of groups.
 _MANY_FLOATS: Final = _Many(
-    _Form(1.02, 154, 0.61, 1360, 0.11, 2.13, 1.02, 0.0, 0.888, 1.1),
-    _Form(1.12, 154, 0.61, 1360, 0.11, 1.49, 1.02, 0.0, 0.888, 1.1),
-    _Form(0.633, 154, 0.61, 609, 0.11, 0.841, 1.02, 0.0, 0.888, 1.1),
-    _Sharing(5.2, 3.1, 2.6e-05),
-    _Ring(800, 70.3, 9.0),
-    0.017,
+    own=_Taking(1.02, 1360, 2.13),
+    cluster=_Taking(1.12, 1360, 1.49),
+    shared=_Taking(0.633, 609, 0.841),
+    stage=154,
+    decode=0.61,
+    number=0.11,
+    scaled=1.02,
+    line=0.0,
+    third=0.888,
+    pair=1.1,
+    sharing=_Sharing(5.2, 3.1, 2.6e-5),
+    ring=Ring(800, 70.3, 9.0),
+    scattered_stage=0.017,
 )
 _MANY_INTEGERS: Final = _Many(
-    _Form(0.762, 125, 0.0883, 2470, 0.166, 2.04, 0.0, 0.478, 0.614, 1.01),
-    _Form(0.908, 125, 0.0883, 2470, 0.166, 1.95, 0.0, 0.478, 0.614, 1.01),
-    _Form(0.655, 125, 0.0883, 382, 0.166, 0.487, 0.0, 0.478, 0.614, 1.01),
-    _Sharing(5.8, 3.8, 4.1e-06),
-    _Ring(930, 77.8, 6.6),
-    0.083,
+    own=_Taking(0.762, 2470, 2.04),
+    cluster=_Taking(0.908, 2470, 1.95),
+    shared=_Taking(0.655, 382, 0.487),
+    stage=125,
+    decode=0.0883,
+    number=0.166,
+    scaled=0.0,
+    line=0.478,
+    third=0.614,
+    pair=1.01,
+    sharing=_Sharing(5.8, 3.8, 4.1e-6),
+    ring=Ring(930, 77.8, 6.6),
+    scattered_stage=0.083,
 )
 _MANY_GROUPS_OF_INTEGERS: Final = _Many(
-    _Form(0.587, 143, 0.69, 2890, 0.0796, 1.83, 2.48, 0.0, 0.936, 1.2),
-    _Form(0.764, 143, 0.69, 2890, 0.0796, 2.04, 2.48, 0.0, 0.936, 1.2),
-    _Form(0.605, 143, 0.69, 877, 0.0796, 0.778, 2.48, 0.0, 0.936, 1.2),
-    _Sharing(3.5, 2.3, 2.7e-05),
-    _Ring(800, 60.4, 6.2),
-    0.053,
+    own=_Taking(0.587, 2890, 1.83),
+    cluster=_Taking(0.764, 2890, 2.04),
+    shared=_Taking(0.605, 877, 0.778),
+    stage=143,
+    decode=0.69,
+    number=0.0796,
+    scaled=2.48,
+    line=0.0,
+    third=0.936,
+    pair=1.2,
+    sharing=_Sharing(3.5, 2.3, 2.7e-5),
+    ring=Ring(800, 60.4, 6.2),
+    scattered_stage=0.053,
 )
 
 # Of the time, where two blocks copy x for each other: the mean of 31 and of 16 pairs of kernels on an H200
@@ -276,13 +299,11 @@ class WideStage(NamedTuple):
     products  of the tensor cores
     scaled    to scale their accumulators
     beside    instructions for a scheduler beside products: those that decode
-    copies    until the stage's place in shared memory is filled again
     """
 
     products: float
     scaled: float
     beside: float
-    copies: float
 
 
 def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
@@ -294,8 +315,7 @@ def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
     scaled = 0.0
     if schedule.scales_on == "accumulators" and not is_one_sum(spec):
         scaled = rows * columns / 125 * -(-stage_k // spec.group_size)
-    copies = _RING.copies(stage_bytes(spec, schedule), schedule.stages)
-    return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside, copies)
+    return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside)
 
 
 def _many(spec: LinearSpec) -> _Many:
@@ -315,11 +335,11 @@ def _us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) ->
     many, shared = _many(spec), 0
     scattered, longer = 0.0, 0.0
     if schedule.has_tile_each:
-        form = many.cluster if schedule.cluster > 1 else many.own
+        taking = many.cluster if schedule.cluster > 1 else many.own
         waves = math.ceil(blocks / device.multiprocessors)
         stages = waves * -(-stages_of_tile // schedule.cluster)
     else:
-        form = many.shared
+        taking = many.shared
         shared, share_stages, whole = waves_of(tiles, blocks, stages_of_tile, schedule.aligned_shares)
         waves = whole + bool(shared)
         stages = share_stages + whole * stages_of_tile
@@ -328,12 +348,12 @@ def _us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) ->
             longer = many.scattered_stage * share_stages
 
     cost = cycles_of_wide_stage(spec, schedule)
-    beside = form.scaled * cost.scaled + form.stage + form.decode * cost.beside
-    beside *= form.third if schedule.warpgroups > 2 else 1.0
-    products = form.product * cost.products * (form.pair if schedule.column_tiles > 1 else 1.0)
-    busy = products + beside + form.line * stage_bytes(spec, schedule) / 64
+    beside = many.scaled * cost.scaled + many.stage + many.decode * cost.beside
+    beside *= many.third if schedule.warpgroups > 2 else 1.0
+    products = taking.product * cost.products * (many.pair if schedule.column_tiles > 1 else 1.0)
+    busy = products + beside + many.line * stage_bytes(spec, schedule) / 64
     cycles = many.ring.overlapped(busy, many.ring.copies(stage_bytes(spec, schedule), schedule.stages))
-    compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
+    compute = ((stages + longer) * cycles + waves * (taking.tile + many.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + spec.x_bytes * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
     ending = _LONGER_EXCHANGE_US.get(schedule.cluster, 0.0)
@@ -341,7 +361,7 @@ def _us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) ->
         ending = many.sharing.aligned if schedule.aligned_shares else many.sharing.equal
         ending += many.sharing.number * rows * columns * max(1, blocks / shared)
     ending += _SCATTERED * scattered
-    us = device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending
+    us = device.launch_us - taking.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending
     return us * (_PAIR_OF_ONE if schedule.warpgroups == 1 and schedule.cluster == 2 else 1.0)
 
 

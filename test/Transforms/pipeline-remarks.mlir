@@ -136,7 +136,7 @@ lowlp.kernel @waits(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attri
   lowlp.wait_for_dependencies
   %b = lowlp.load_global %v[%c0, %c0] : !lowlp.global<?x64xf16> -> !t
   lowlp.print_tile "t", %b : !t
-  // expected-remark @below {{more than arithmetic stands between the wait for the launch before and the loop}}
+  // expected-remark @below {{more than arithmetic and reads stands between the wait for the launch before and the loop}}
   scf.for %i = %c0 to %n step %c1 {
     // expected-remark @below {{by tensor copies}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t

@@ -4,6 +4,7 @@
 #include "lowlp/IR/LowlpRings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -15,6 +16,13 @@ scf::ForOp lowlp::getLoopAround(scf::ForOp loop) {
 scf::ForOp lowlp::getOutermost(scf::ForOp loop) {
   scf::ForOp around = getLoopAround(loop);
   return around ? around : loop;
+}
+
+bool lowlp::onlyReads(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return true;
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  return effects && effects.onlyHasEffect<MemoryEffects::Read>();
 }
 
 bool lowlp::hasPlaceForRings(scf::ForOp loop) {

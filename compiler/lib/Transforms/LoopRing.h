@@ -20,6 +20,9 @@ mlir::scf::ForOp getLoopAround(mlir::scf::ForOp loop);
 /// `loop`, or the loop around it.
 mlir::scf::ForOp getOutermost(mlir::scf::ForOp loop);
 
+/// Whether an op does no more to memory than read it.
+bool onlyReads(mlir::Operation *op);
+
 /// Whether a loop with rings may stand where it does: in the body of the kernel
 /// itself, or of a loop there.
 bool hasPlaceForRings(mlir::scf::ForOp loop);

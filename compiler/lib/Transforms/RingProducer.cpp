@@ -15,12 +15,14 @@
 using namespace mlir;
 using namespace lowlp;
 
-WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop) {
+WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop,
+                                            bool acrossReads) {
   for (Operation *op = getOutermost(loop)->getPrevNode(); op;
        op = op->getPrevNode()) {
     if (auto wait = dyn_cast<WaitForDependenciesOp>(op))
       return wait;
     bool isIndifferent = isMemoryEffectFree(op) ||
+                         (acrossReads && onlyReads(op)) ||
                          isa<AllocSharedOp, AllocMbarriersOp, AllocGlobalOp,
                              SynchronizeOp, AssumeOp>(op);
     if (!isIndifferent)
@@ -120,6 +122,12 @@ static bool hasProducer(Operation *op) {
          (rings && rings.getCopies() == RingCopies::ProducerWarp);
 }
 
+/// Whether no launch before writes what is loaded.
+static bool areConstant(const PipelinedLoads &loads) {
+  return llvm::all_of(
+      loads.staged, [](const StagedLoad &load) { return load.isConstant; });
+}
+
 std::string lowlp::findProducerObstacle(scf::ForOp loop,
                                         const PipelinedLoads &loads) {
   auto kernel = loop->getParentOfType<KernelOp>();
@@ -138,11 +146,10 @@ std::string lowlp::findProducerObstacle(scf::ForOp loop,
   // needs no wait, and what the block keeps is there after its own.
   bool waits =
       !kernel.getBody().front().getOps<WaitForDependenciesOp>().empty();
-  bool isConstant = llvm::all_of(
-      loads.staged, [](const StagedLoad &load) { return load.isConstant; });
-  if (waits && !isConstant && !readsShared(ops) && !findWaitBefore(loop))
-    return "more than arithmetic stands between the wait for the launch before "
-           "and the loop";
+  if (waits && !areConstant(loads) && !readsShared(ops) &&
+      !findWaitBefore(loop, /*acrossReads=*/true))
+    return "more than arithmetic and reads stands between the wait for the "
+           "launch before and the loop";
   if (!isKnown)
     return "what its copies need is not computed by arithmetic alone";
   return "";
@@ -171,7 +178,8 @@ public:
     }
     cloneOps(outermost->getBlock());
     Value count = zero;
-    if (!kept && findWaitBefore(ring.loop))
+    if (!kept && !areConstant(ring.loads) &&
+        findWaitBefore(ring.loop, /*acrossReads=*/true))
       count = fillFirst();
     // In the round after, if all places are filled.
     Value isNext =

@@ -7,8 +7,10 @@
 namespace lowlp {
 
 /// A wait for the launch before in front of the loop, or of the loop around it,
-/// that could as well stand there; null if there is none.
-WaitForDependenciesOp findWaitBefore(mlir::scf::ForOp loop);
+/// that could as well stand there; null if there is none. With `acrossReads`
+/// memory is read in between, as warps may that wait apart from a producer.
+WaitForDependenciesOp findWaitBefore(mlir::scf::ForOp loop,
+                                     bool acrossReads = false);
 
 /// Why what the copies need cannot be computed at the begin of the kernel, or
 /// the other warps may not come to the loop; empty where a producer can be.

@@ -97,14 +97,6 @@ static bool isZero(Value tile) {
                    matchPattern(splat.getValue(), m_Zero()));
 }
 
-/// Whether an op does no more to memory than read it.
-static bool onlyReads(Operation *op) {
-  if (isMemoryEffectFree(op))
-    return true;
-  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  return effects && effects.onlyHasEffect<MemoryEffects::Read>();
-}
-
 /// Whether threads write to the shared tile themselves.
 static bool isWrittenByThreads(Value shared) {
   return llvm::any_of(shared.getUsers(), [](Operation *user) {

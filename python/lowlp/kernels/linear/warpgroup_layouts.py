@@ -10,7 +10,7 @@ from lowlp import language as ll
 from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 
-from .integer_sums import adds_in_parts, has_offset, is_one_sum
+from .integer_sums import BEGINS_ANEW_K, adds_in_parts, begins_anew, has_offset, is_one_sum
 from .parts import ACCUMULATOR_FRAGMENT, UNIT_K, a_fragment, can_leave_parts, x_fragment
 from .scaled_weights import can_scale_rows, can_scale_weights, fit_of
 from .schedule import Schedule
@@ -22,8 +22,6 @@ _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
 # After which the swizzle of x in shared memory begins anew.
 _SWIZZLED_ROWS = 8
-# Weights along K whose products with 8-bit floats are summed by tensor cores, which keep 14 bits on Hopper.
-_MOST_SUMMED = 128
 # Of a product that is long.
 _LONG_COLUMNS = 128
 
@@ -82,6 +80,13 @@ def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     return min(of_registers, granule_k(spec), spec.unit_k)
 
 
+def segment_k(spec: LinearSpec, schedule: Schedule) -> int:
+    """Weights along K of a stage that share a scale; of 8-bit floats no more than tensor cores may sum, since they cut
+    sums off (on Hopper after 14 bits)."""
+    found = min(schedule.stage_k, spec.group_size)
+    return min(found, BEGINS_ANEW_K) if begins_anew(spec) and not spec.is_of_integers else found
+
+
 class Plan:
     """The numbers that spec and schedule fix.
 
@@ -90,7 +95,8 @@ class Plan:
     parts          of a block, of all its products
     accumulators   in order: part of y, tile of columns, and gate or up
     stages_of_tile, tiles_of_rows    of a team's tiles as one
-    segments       of a stage
+    segments       of a stage, and
+    segment_k      weights along K of one
     on_weights     scales go on weights, and
     in_f32         in f32
     on_rows        scales go on what a tile comes to
@@ -109,7 +115,8 @@ class Plan:
         self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // (self.rows * schedule.multicast))
-        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
+        self.segment_k = segment_k(spec, schedule)
+        self.segments = segments(schedule.stage_k, self.segment_k, piece_k(spec, schedule), spec.step_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
         self.ends_with_scales = self.on_rows = schedule.scales_on == "rows"
@@ -161,7 +168,8 @@ def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
     is_of_groups = not spec.adds_integers and not spec.corrector and not has_small_groups(spec) and not has_offset(spec)
     if is_of_groups and not spec.is_of_integers:
         # Sums of floats begin anew, since tensor cores cut them off.
-        is_of_groups = min(schedule.stage_k, spec.group_size) <= _MOST_SUMMED
+        at_once = min(schedule.stage_k, spec.group_size)
+        is_of_groups = at_once % segment_k(spec, schedule) == 0
     return (is_sum or is_of_groups) and schedule.scales_on == "accumulators" and has_columns(spec, schedule.columns)
 
 

@@ -40,7 +40,7 @@ from lowlp import language as ll
 from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, small
 
 from .experts import ExpertTile, ExpertWork
-from .integer_sums import is_one_sum, names_of_columns, number_of_columns, sum_type, total_type
+from .integer_sums import begins_anew, is_one_sum, names_of_columns, number_of_columns, sum_type, total_type
 from .parts import (
     E4M3_UNSCALE,
     UNIT_K,
@@ -128,33 +128,63 @@ class Block:
         kind = kind or total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
+    def x_piece(self, tile: int, unit: Any, first_step: int, column: ll.Scalar) -> ll.Tile:
+        """Operand b of a piece for a tile of columns, turned."""
+        plan = self.plan
+        x_tile = ll.load_global(
+            self.views.x,
+            offsets=[unit, column + tile * plan.schedule.columns, first_step * plan.spec.step_k],
+            layout=plan.layouts.x,
+        )
+        return ll.transpose(x_tile)
+
+    @ll.inline
+    def weights_piece(self, part: int, unit, first_step: int, group, row):  # type: ignore[no-untyped-def]
+        """The weights of a piece of a part, decoded."""
+        plan = self.plan
+        codes = ll.load_packed(
+            self.views.weights,
+            offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
+            layout=plan.layouts.weights,
+            first_step=first_step,
+        )
+        return self.decode(codes, group, self.row_of_weights(part, row))
+
     @ll.inline
     def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
         """The accumulators of all parts with the products of a piece, whose weights are scaled if factors are given."""
         plan, results = self.plan, list(accumulators)
         unit, first_step = place_in_units(plan.spec, unit, first_step)
-        products, columns = plan.spec.products, plan.schedule.columns
-        x_tiles = [
-            ll.load_global(
-                self.views.x,
-                offsets=[unit, column + tile * columns, first_step * plan.spec.step_k],
-                layout=plan.layouts.x,
-            )
-            for tile in range(plan.schedule.column_tiles)
-        ]
+        products = plan.spec.products
+        x_tiles = [self.x_piece(tile, unit, first_step, column) for tile in range(plan.schedule.column_tiles)]
         for part in range(plan.parts):
-            codes = ll.load_packed(
-                self.views.weights,
-                offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
-                layout=plan.layouts.weights,
-                first_step=first_step,
-            )
-            values = self.decode(codes, group, self.row_of_weights(part, row))
+            values = self.weights_piece(part, unit, first_step, group, row)
             if factors:
                 values = self.weight_factors.scaled(values, *factors[part])
             for tile, x_tile in enumerate(x_tiles):
                 index = plan.accumulators.index((part // products, tile, part % products))
-                results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
+                results[index] = ll.dot(values, x_tile, results[index])
+        return tuple(results)
+
+    @ll.inline
+    def with_sums(self, acc, at, pieces, group, rows_of_parts, row, column):  # type: ignore[no-untyped-def]
+        """The result with sums of bytes that begin anew: of one accumulator after the other, so that tensor cores make
+        those of the next while these are scaled and added.
+
+        pieces  of the segment: unit, and first step in it
+        """
+        plan, spec, results = self.plan, self.plan.spec, list(acc)
+        for part in range(plan.parts):
+            weights = [self.weights_piece(part, unit, step, group, row) for unit, step in pieces]
+            for tile in range(plan.schedule.column_tiles):
+                raw = ll.full(0, sum_type(spec), layout=plan.layouts.accumulators)
+                for values, (unit, step) in zip(weights, pieces, strict=True):
+                    raw = ll.dot(values, self.x_piece(tile, unit, step, column), raw)
+                if spec.is_of_integers:
+                    raw = ll.cast(raw, "f32")
+                index = plan.accumulators.index((part // spec.products, tile, part % spec.products))
+                scales = self.weight_factors.scales_of(at, rows_of_parts[part])
+                results[index] = ll.fma(scales, raw, results[index])
         return tuple(results)
 
     @ll.inline
@@ -166,6 +196,11 @@ class Block:
         plan, spec, segment, stage = self.plan, self.plan.spec, at.segment, at.stage
         group = self.weight_factors.group_of(segment, stage)
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
+        if begins_anew(spec):
+            pieces = [
+                place_in_units(spec, first_unit + granule.unit, granule.first_step) for granule in segment.granules
+            ]
+            return self.with_sums(acc, at, pieces, group, rows_of_parts, row, column)
         factors = (
             [self.weight_factors.of_segment(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         )
@@ -176,8 +211,6 @@ class Block:
         if adds_to_total:
             return raw
         scales = [self.weight_factors.scales_of(at, part_row) for part_row in rows_of_parts]
-        if spec.is_of_integers:
-            raw = tuple(ll.cast(tile, "f32") for tile in raw)
         return tuple(
             ll.fma(scales[part * spec.products + product], raw[index], acc[index])
             for index, (part, _, product) in enumerate(plan.accumulators)
@@ -393,7 +426,7 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         lambda blocks: (blocks * (schedule.cluster * schedule.multicast),),
         schedule.threads,
         matrix_unit="warpgroup",
-        products_in_flight=min(8, schedule.products_in_flight * schedule.column_tiles),
+        products_in_flight=schedule.products_in_flight if begins_anew(spec) else min(8, schedule.products_in_flight * schedule.column_tiles),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
         ping_pong=is_ping_pong(spec, schedule),

@@ -73,7 +73,7 @@ class WeightFactors:
             return 0
         if stage_k % group == 0 and group % UNIT_K:
             return stage * (stage_k // group) + segment.group
-        unit = stage * (stage_k // UNIT_K) + segment.group * (min(stage_k, group) // UNIT_K)
+        unit = stage * (stage_k // UNIT_K) + segment.group * (self.plan.segment_k // UNIT_K)
         return unit // (group // UNIT_K)
 
     def in_f32(

@@ -19,6 +19,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import SUMS, LinearSpec
+from lowlp.kernels.linear.warpgroup_layouts import ends_with_scales
 from lowlp_runtime.vector_order import padded_columns
 
 _kernels = Once()
@@ -155,7 +156,7 @@ def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
     if takes_vector_order(spec, schedule):
         sums = f", sums of books rounded to {spec.activation}" if schedule.scales_on == "weights" else ""
         return f"on f32 accumulators{sums}"
-    if schedule.warpgroups and schedule.scales_on == "rows":
+    if schedule.warpgroups and ends_with_scales(spec, schedule):
         return "on the f32 accumulators of whole rows"
     if schedule.stages and schedule.scales_on == "weights":
         return f"on weights, in {spec.activation if can_scale_weights(spec) else 'f32, rounded once'}"

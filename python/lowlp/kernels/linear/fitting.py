@@ -12,7 +12,7 @@ from lowlp.schedules.device import H200, Device
 from lowlp_runtime.stored_weights import STORED_TYPES
 
 from .experts import bytes_of_offsets
-from .integer_sums import is_one_sum
+from .integer_sums import begins_anew, is_one_sum
 from .operands import NUMPY_TYPES
 from .ordering import kept_bytes, rows_kept
 from .scaled_weights import can_scale_weights
@@ -21,7 +21,7 @@ from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming_layouts import row_parts, shares_scales
 from .two_levels import fills_stages, has_packed_codes, stored_groups, stored_taken, supers_taken
-from .warpgroup_layouts import tiles_of_warp
+from .warpgroup_layouts import ends_with_scales, segment_k, tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
 _PLAIN_BITS: Final = (5, 6)
@@ -89,7 +89,7 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if rows_kept(spec, schedule):
         x = 0
     # Scales of whole rows come at the end of a tile.
-    scale = "" if schedule.scales_on == "rows" else spec.scale
+    scale = "" if schedule.warpgroups and ends_with_scales(spec, schedule) else spec.scale
     kinds = [kind for kind in (scale, spec.corrector) if kind]
     taken = stored_taken
     if schedule.warpgroups and not fills_stages(spec, schedule.stage_k):
@@ -225,13 +225,11 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
         # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
         # two, where they are many.
         groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0
-        if groups == 1 and _is_plain_product_of_bytes(spec, schedule):
-            return _registers_of_bytes(spec, schedule, 2 * accumulators)
+        if begins_anew(spec):
+            return _registers_of_sums(spec, schedule, accumulators)
         few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
         accumulators += 3 * accumulators // 2 if few else groups * accumulators
-        if spec.is_of_bytes and groups > 1 and schedule.row_tiles > 2:
-            accumulators += _REGISTERS_OF_LARGE_UNITS
-        if spec.is_of_bytes and groups == 0 and schedule.row_tiles > 1:
+        if spec.is_of_bytes and schedule.row_tiles > 1:
             # The end of a tile has what rows of x come to for both of a warp's tiles of rows.
             accumulators += schedule.columns // 2
     if spec.table:
@@ -256,24 +254,26 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
     )
 
 
-def _is_plain_product_of_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
-    return spec.is_of_bytes and spec.products == 1 and schedule.cluster == 1 and not spec.super_scale
-
-
-def _registers_of_bytes(spec: LinearSpec, schedule: Schedule, accumulators: int) -> int:
-    """Of one group a stage, whose accumulators are scaled: little beside them and the fragments of products in flight
-    (docs/adr/0099)."""
-    words = 0
-    if tiles_of_warp(spec, schedule) > 1:
+def _registers_of_sums(spec: LinearSpec, schedule: Schedule, accumulators: int) -> int:
+    """Of bytes whose sums begin anew with a group or some weights: accumulators of the tile, and those of all sums of a
+    stage, since the assembler begins the products of later ones early; or what the end of the tile takes; and little
+    beside them and the fragments of products in flight (docs/adr/0099, 0108)."""
+    tiles = tiles_of_warp(spec, schedule)
+    of_sum = tiles * schedule.columns // 2
+    sums = accumulators // of_sum * (schedule.stage_k // segment_k(spec, schedule))
+    others = sums * of_sum
+    if sums > 1:
+        others += _REGISTERS_OF_LARGE_UNITS if sums == 2 else _REGISTERS_OF_WORDS
+        others += _REGISTERS_OF_LARGE_UNITS if schedule.stage_k > 128 else 0
+    if tiles > 1:
         is_large = schedule.has_tile_each or schedule.row_tiles > 2
-        words = _REGISTERS_OF_WORDS if is_large else _REGISTERS_OF_LARGE_UNITS
-    if schedule.stage_k > 128:
-        # Words and fragments of later products, which the assembler begins to decode.
-        words += 2 * _REGISTERS_OF_LARGE_UNITS
-    if schedule.column_tiles > 1:
-        # One more address of x, and accumulators that the assembler has in other places.
-        words += _REGISTERS_OF_LARGE_UNITS
-    return accumulators + 8 * schedule.products_in_flight + words + 4 + schedule.columns // 2 * ending_numbers(spec)
+        others += _REGISTERS_OF_WORDS if is_large else _REGISTERS_OF_LARGE_UNITS
+    if schedule.blocks_per_sm > 1 and schedule.warpgroups > 2:
+        others += _MARGIN_OF_PAIRS + 1
+    others = max(others, ending_numbers(spec) * of_sum)
+    if spec.super_scale:
+        others += 2 * schedule.row_tiles * (1 + spec.has_super_offsets) + _REGISTERS_OF_SUPERS
+    return accumulators + others + 8 * schedule.products_in_flight + 4
 
 
 def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:

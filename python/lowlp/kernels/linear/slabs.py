@@ -28,7 +28,7 @@ from .operand_list import parameters_as_meant
 from .parts import Arguments, as_f32, views_of_weights
 from .scaled_weights import can_scale_weights
 from .schedule import STEPS, Schedule
-from .segments import place_in_units
+from .segments import Granule
 from .spec import LinearSpec
 from .warpgroup_layouts import Plan, can_go_wide
 from .warpgroups import Block
@@ -138,18 +138,12 @@ class _SlabBlock(Block):
         ll.store_global(stored, self.slab, offsets=[at, k])
 
     @ll.inline
-    def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
+    def multiplied(self, accumulators, stage, granule: Granule, group, row, column, factors):  # type: ignore[no-untyped-def]
         """Stores a piece of all parts, in place of multiplying by it."""
         plan, spec = self.plan, self.plan.spec
-        unit, first_step = place_in_units(spec, unit, first_step)
+        unit, first_step = self.place_of_piece(stage, granule)
         for part in range(plan.parts):
-            codes = ll.load_packed(
-                self.views.weights,
-                offsets=[self.packed_row(part, row), unit * spec.unit_k],
-                layout=plan.layouts.weights,
-                first_step=first_step,
-            )
-            values = self.decode(codes, group, self.row_of_weights(part, row))
+            values = self.weights_piece(part, stage, granule, group, row)
             self.store(
                 self.weight_factors.scaled(values, *factors[part]), part, unit * spec.unit_k + first_step * spec.step_k
             )

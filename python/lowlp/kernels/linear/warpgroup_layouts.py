@@ -80,6 +80,19 @@ def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     return min(of_registers, granule_k(spec), spec.unit_k)
 
 
+def ends_with_scales(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether what a tile comes to is multiplied by a scale for each row, and sums of stages by none; in f32."""
+    return schedule.scales_on == "rows" or (begins_anew(spec) and spec.groups == 1)
+
+
+def x_units(spec: LinearSpec, schedule: Schedule) -> int:
+    """Units that are one row of what tensor copies bring of x: so many that it has 128 bytes, where stages and K are
+    whole such rows."""
+    units = 2 // spec.x_bytes
+    row_k = units * UNIT_K
+    return units if units > 1 and spec.k % row_k == 0 and schedule.stage_k % row_k == 0 else 1
+
+
 def segment_k(spec: LinearSpec, schedule: Schedule) -> int:
     """Weights along K of a stage that share a scale; of 8-bit floats no more than tensor cores may sum, since they cut
     sums off (on Hopper after 14 bits)."""
@@ -97,6 +110,7 @@ class Plan:
     stages_of_tile, tiles_of_rows    of a team's tiles as one
     segments       of a stage, and
     segment_k      weights along K of one
+    x_units        that lie side by side in x, as it is copied
     on_weights     scales go on weights, and
     in_f32         in f32
     on_rows        scales go on what a tile comes to
@@ -116,10 +130,12 @@ class Plan:
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // (self.rows * schedule.multicast))
         self.segment_k = segment_k(spec, schedule)
+        self.x_units = x_units(spec, schedule)
         self.segments = segments(schedule.stage_k, self.segment_k, piece_k(spec, schedule), spec.step_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
-        self.ends_with_scales = self.on_rows = schedule.scales_on == "rows"
+        self.on_rows = schedule.scales_on == "rows"
+        self.ends_with_scales = ends_with_scales(spec, schedule)
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         self.is_fitted = fit_of(spec, schedule) is not None
         self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"

@@ -57,7 +57,7 @@ from .parts import (
 )
 from .result_rows import ResultRows
 from .schedule import Schedule
-from .segments import place_in_units
+from .segments import Granule, place_in_units
 from .spec import LinearSpec
 from .warpgroup_layouts import Plan, is_ping_pong, stores_rows
 from .wide_factors import Place, WeightFactors, is_one, unscale_of
@@ -101,7 +101,7 @@ class Block:
 
     def views_of_operands(self) -> Views:
         """Of x, the weights, and what scales them."""
-        return streamed_views(self.plan.spec, self.operands)
+        return streamed_views(self.plan.spec, self.operands, x_units=self.plan.x_units)
 
     def prepare_weights(self) -> None:
         """What decoding weights needs, of which no launch before writes anything."""
@@ -128,20 +128,25 @@ class Block:
         kind = kind or total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
-    def x_piece(self, tile: int, unit: Any, first_step: int, column: ll.Scalar) -> ll.Tile:
+    def place_of_piece(self, stage: ll.Scalar | int, granule: Granule, units: int = 1) -> tuple[Any, int]:
+        """Where a piece of a stage begins: in which unit of the packed format, or in which of so many side by side, and
+        at which step of it."""
+        unit, step = granule.unit // units, granule.unit % units * (UNIT_K // self.plan.spec.step_k)
+        first_unit = stage * (self.plan.schedule.stage_k // (UNIT_K * units))
+        return place_in_units(self.plan.spec, first_unit + unit if unit else first_unit, step + granule.first_step)
+
+    def x_piece(self, tile: int, stage: ll.Scalar | int, granule: Granule, column: ll.Scalar) -> ll.Tile:
         """Operand b of a piece for a tile of columns, turned."""
         plan = self.plan
-        x_tile = ll.load_global(
-            self.views.x,
-            offsets=[unit, column + tile * plan.schedule.columns, first_step * plan.spec.step_k],
-            layout=plan.layouts.x,
-        )
-        return ll.transpose(x_tile)
+        unit, step = self.place_of_piece(stage, granule, plan.x_units)
+        offsets = [unit, column + tile * plan.schedule.columns, step * plan.spec.step_k]
+        return ll.transpose(ll.load_global(self.views.x, offsets=offsets, layout=plan.layouts.x))
 
     @ll.inline
-    def weights_piece(self, part: int, unit, first_step: int, group, row):  # type: ignore[no-untyped-def]
+    def weights_piece(self, part: int, stage, granule: Granule, group, row):  # type: ignore[no-untyped-def]
         """The weights of a piece of a part, decoded."""
         plan = self.plan
+        unit, first_step = self.place_of_piece(stage, granule)
         codes = ll.load_packed(
             self.views.weights,
             offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
@@ -151,14 +156,13 @@ class Block:
         return self.decode(codes, group, self.row_of_weights(part, row))
 
     @ll.inline
-    def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
+    def multiplied(self, accumulators, stage, granule: Granule, group, row, column, factors):  # type: ignore[no-untyped-def]
         """The accumulators of all parts with the products of a piece, whose weights are scaled if factors are given."""
         plan, results = self.plan, list(accumulators)
-        unit, first_step = place_in_units(plan.spec, unit, first_step)
         products = plan.spec.products
-        x_tiles = [self.x_piece(tile, unit, first_step, column) for tile in range(plan.schedule.column_tiles)]
+        x_tiles = [self.x_piece(tile, stage, granule, column) for tile in range(plan.schedule.column_tiles)]
         for part in range(plan.parts):
-            values = self.weights_piece(part, unit, first_step, group, row)
+            values = self.weights_piece(part, stage, granule, group, row)
             if factors:
                 values = self.weight_factors.scaled(values, *factors[part])
             for tile, x_tile in enumerate(x_tiles):
@@ -167,24 +171,25 @@ class Block:
         return tuple(results)
 
     @ll.inline
-    def with_sums(self, acc, at, pieces, group, rows_of_parts, row, column):  # type: ignore[no-untyped-def]
+    def with_sums(self, acc, at, group, rows_of_parts, row, column):  # type: ignore[no-untyped-def]
         """The result with sums of bytes that begin anew: of one accumulator after the other, so that tensor cores make
-        those of the next while these are scaled and added.
-
-        pieces  of the segment: unit, and first step in it
-        """
+        those of the next while these are scaled and added."""
         plan, spec, results = self.plan, self.plan.spec, list(acc)
+        granules = at.segment.granules
         for part in range(plan.parts):
-            weights = [self.weights_piece(part, unit, step, group, row) for unit, step in pieces]
+            weights = [self.weights_piece(part, at.stage, granule, group, row) for granule in granules]
             for tile in range(plan.schedule.column_tiles):
                 raw = ll.full(0, sum_type(spec), layout=plan.layouts.accumulators)
-                for values, (unit, step) in zip(weights, pieces, strict=True):
-                    raw = ll.dot(values, self.x_piece(tile, unit, step, column), raw)
+                for values, granule in zip(weights, granules, strict=True):
+                    raw = ll.dot(values, self.x_piece(tile, at.stage, granule, column), raw)
                 if spec.is_of_integers:
                     raw = ll.cast(raw, "f32")
                 index = plan.accumulators.index((part // spec.products, tile, part % spec.products))
-                scales = self.weight_factors.scales_of(at, rows_of_parts[part])
-                results[index] = ll.fma(scales, raw, results[index])
+                if plan.ends_with_scales:
+                    results[index] = raw + results[index]
+                else:
+                    scales = self.weight_factors.scales_of(at, rows_of_parts[part])
+                    results[index] = ll.fma(scales, raw, results[index])
         return tuple(results)
 
     @ll.inline
@@ -195,19 +200,15 @@ class Block:
         """
         plan, spec, segment, stage = self.plan, self.plan.spec, at.segment, at.stage
         group = self.weight_factors.group_of(segment, stage)
-        first_unit = stage * (plan.schedule.stage_k // UNIT_K)
         if begins_anew(spec):
-            pieces = [
-                place_in_units(spec, first_unit + granule.unit, granule.first_step) for granule in segment.granules
-            ]
-            return self.with_sums(acc, at, pieces, group, rows_of_parts, row, column)
+            return self.with_sums(acc, at, group, rows_of_parts, row, column)
         factors = (
             [self.weight_factors.of_segment(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         )
         adds_to_total = plan.on_weights or plan.on_rows or is_one_sum(spec)
         raw = acc if adds_to_total else self.zeros(sum_type(spec))
         for granule in segment.granules:
-            raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
+            raw = self.multiplied(raw, stage, granule, group, row, column, factors)
         if adds_to_total:
             return raw
         scales = [self.weight_factors.scales_of(at, part_row) for part_row in rows_of_parts]
@@ -264,7 +265,7 @@ class Block:
     def whole(self, accumulators: tuple[ll.Tile, ...], part: int, row: ll.Scalar) -> tuple[ll.Tile, ...]:
         """The accumulators of a part of the rows of y, which begins at `row`, with what is left to multiply them by."""
         unscaled = tuple(map(self.unscaled, accumulators))
-        if not self.plan.on_rows:
+        if not self.plan.ends_with_scales:
             return unscaled
         first, count = part * len(unscaled), len(unscaled)
         asked, kind = self.asked_of_rows[first : first + count], self.plan.spec.scale

@@ -17,7 +17,7 @@ from .integer_sums import BEGINS_ANEW_K, begins_anew, is_one_sum
 from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import blocks_for, tiles_of
-from .warpgroup_layouts import tiles_of_warp
+from .warpgroup_layouts import segment_k, tiles_of_warp
 from .warpgroups import BAND
 
 # Instructions more for two weights of lookup tables, by bits: for few and for many rows; for many those of 5 bits and
@@ -71,22 +71,22 @@ _WIDE_HALVES: Final = _Wide(
     0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44
 )
 _WIDE_BYTES: Final = _Wide(
-    column=0.363,
-    product=12.8,
-    decode=3.73,
+    column=0.389,
+    product=10.5,
+    decode=3.68,
     scaled=4.0,
-    no_producer=0.66,
-    own_stage=215,
-    stage=96,
-    overlap=0.139,
-    begin_us=-0.47,
-    sharing_us=4.19,
-    part_us=0.273,
-    exchange_us={2: 0.69, 4: 0.92, 8: 1.6},
-    fill_us=0.014,
-    pair_us=0.295,
-    floats=0.075,
-    groups=0.192,
+    no_producer=1.59,
+    own_stage=133,
+    stage=95,
+    overlap=0.096,
+    begin_us=-0.35,
+    sharing_us=3.67,
+    part_us=0.317,
+    exchange_us={2: 0.61, 4: 0.91, 8: 1.6},
+    fill_us=0.0025,
+    pair_us=0.618,
+    floats=0.156,
+    groups=0.287,
 )
 _MOST_OF_FEW: Final = {False: 64, True: 112}
 """Rows of x up to which kernels are estimated as those of few, of halves and of bytes."""
@@ -200,53 +200,53 @@ class _Many(NamedTuple):
 
 # Fitted to 1537 kernels of 64 problems with 129 to 6450 rows on an H100, 6 % apart (docs/adr/0106).
 _MANY_HALVES: Final = _Many(
-    own=_Taking(0.765, 3300, 1.41),
-    cluster=_Taking(0.795, 3300, 1.32),
-    shared=_Taking(0.761, 1090, 0.18),
-    stage=121,
-    decode=0.277,
-    number=0.0631,
-    scaled=1.08,
-    line=0.116,
-    third=1.072,
-    pair=1.048,
-    sharing=_Sharing(3.7, 2.4, 2.9e-5),
-    ring=Ring(396, 47.7, 5.3),
-    scattered_stage=0.07,
+    own=_Taking(0.724, 3250, 2.29),
+    cluster=_Taking(0.82, 2990, 2.51),
+    shared=_Taking(0.765, 1280, 1.01),
+    stage=139,
+    decode=0.309,
+    number=0.118,
+    scaled=0.792,
+    line=0.0209,
+    third=0.975,
+    pair=1.07,
+    sharing=_Sharing(3.35, 2.24, 3.12e-05),
+    ring=Ring(358, 65.3, 3.25),
+    scattered_stage=0.0621,
 )
 
 # Of bytes, fitted to 1732 kernels of 90 problems with 65 to 6000 rows on an H200, those near the best of their problem
 # 4 to 7 % apart (docs/adr/0107). Of floats, whose sums begin anew; of integers that are one sum for a row; and of
 # integers with scales of groups.
 _MANY_FLOATS: Final = _Many(
-    own=_Taking(1.02, 1360, 2.13),
-    cluster=_Taking(1.12, 1360, 1.49),
-    shared=_Taking(0.633, 609, 0.841),
-    stage=154,
-    decode=0.61,
-    number=0.11,
-    scaled=1.02,
+    own=_Taking(0.663, 1280, 3.34),
+    cluster=_Taking(0.587, 1620, 1.21),
+    shared=_Taking(0.507, 34.5, 0.0162),
+    stage=75.2,
+    decode=0.728,
+    number=0.165,
+    scaled=1.39,
     line=0.0,
-    third=0.888,
-    pair=1.1,
-    sharing=_Sharing(5.2, 3.1, 2.6e-5),
-    ring=Ring(800, 70.3, 9.0),
-    scattered_stage=0.017,
+    third=0.85,
+    pair=1.15,
+    sharing=_Sharing(6.53, 3.49, 1.43e-05),
+    ring=Ring(582, 79.2, 10.7),
+    scattered_stage=0.00976,
 )
 _MANY_INTEGERS: Final = _Many(
-    own=_Taking(0.762, 2470, 2.04),
-    cluster=_Taking(0.908, 2470, 1.95),
-    shared=_Taking(0.655, 382, 0.487),
-    stage=125,
-    decode=0.0883,
-    number=0.166,
+    own=_Taking(0.692, 2360, 2.16),
+    cluster=_Taking(0.73, 2550, 1.78),
+    shared=_Taking(0.725, 319, 0.572),
+    stage=79.5,
+    decode=0.162,
+    number=0.177,
     scaled=0.0,
-    line=0.478,
-    third=0.614,
-    pair=1.01,
-    sharing=_Sharing(5.8, 3.8, 4.1e-6),
-    ring=Ring(930, 77.8, 6.6),
-    scattered_stage=0.083,
+    line=0.254,
+    third=0.789,
+    pair=1.02,
+    sharing=_Sharing(5.29, 3.94, 1e-05),
+    ring=Ring(754, 88.7, 5.45),
+    scattered_stage=0.0448,
 )
 _MANY_GROUPS_OF_INTEGERS: Final = _Many(
     own=_Taking(0.587, 2890, 1.83),
@@ -314,7 +314,7 @@ def cycles_of_wide_stage(spec: LinearSpec, schedule: Schedule) -> WideStage:
     beside = rows * stage_k / 200 * (decode + beside_plan(spec, schedule, many=True))
     scaled = 0.0
     if schedule.scales_on == "accumulators" and not is_one_sum(spec):
-        scaled = rows * columns / 125 * -(-stage_k // spec.group_size)
+        scaled = rows * columns / 125 * (stage_k / segment_k(spec, schedule))
     return WideStage(rows * columns * stage_k * spec.x_bytes / 4096, scaled, beside)
 
 

@@ -118,6 +118,27 @@ def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
     assert not plain.description.dependent_launch
 
 
+@pytest.mark.parametrize(
+    ("codec", "activation", "more", "division"),
+    [
+        ("int4 channel f16", "f16", {}, {"share_tiles": False, "scales_on": "rows"}),
+        ("int4 g128 f16", "f16", {"bias": "f16"}, {"cluster": 2}),
+        ("int8 channel f16", "int8", {"x_scale": "token"}, {"share_tiles": False}),
+        ("f8e4m3 channel f16", "f8e4m3", {"x_scale": "token"}, {"cluster": 2}),
+        ("int2 g128 f16", "int8", {"x_scale": "token", "epilogue": "gelu"}, {}),
+    ],
+)
+def test_a_producer_copies_though_the_others_read_before_the_loop(
+    codec: str, activation: str, more: dict[str, Any], division: dict[str, Any]
+) -> None:
+    """They ask for what the end of a tile takes, after their own wait."""
+    spec = LinearSpec(1024, 1024, codec, activation=activation, aligned=True, dependent_launch=True, **more)
+    schedule = Schedule(**{"columns": 32, "stages": 3, "warpgroups": 2, "row_tiles": 1, "steps": 2, **division})
+    compiled = lowlp.compile(linear_kernel(spec, schedule), "sm_90a", assemble=False)
+    assert compiled.ir("thread").count("simt.wait_for_dependencies") == 2
+    assert compiled.description.block[0] > schedule.threads
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -361,7 +361,7 @@ def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) 
     assert "remarks on products" not in kernel.report()
 
 
-@pytest.mark.parametrize(("weight", "n", "k"), [("int1", 28672, 4096), ("f3e1m1", 28672, 4096)])
+@pytest.mark.parametrize(("weight", "n", "k"), [("int1", 28672, 4096), ("f5e2m2", 28672, 4096)])
 def test_four_warpgroups_have_registers_enough(weight: str, n: int, k: int) -> None:
     spec = LinearSpec(n, k, f"{weight} g128 f16", aligned=True)
     schedule = schedule_for(spec, 32)

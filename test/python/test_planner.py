@@ -28,7 +28,8 @@ def measured():
 def test_choices_agree_with_measurements(measured):
     verdict = judged(measured, CORRECTIONS)
     assert verdict.of == len(measured) == 84
-    assert verdict.bad <= 2 and verdict.worst < 1.12 and verdict.mean < 1.005
+    # Three, for what they took that day: products of bytes take less since, and are estimated so (docs/adr/0108).
+    assert verdict.bad <= 3 and verdict.worst < 1.12 and verdict.mean < 1.005
 
 
 def test_corrections_that_are_wrong_are_told(measured):

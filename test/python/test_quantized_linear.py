@@ -280,18 +280,53 @@ def test_every_division_scales_groups(
 
 
 @pytest.mark.parametrize(
-    ("weight", "columns", "tiles"), [("f4e2m1", 40, 1), ("f8e4m3", 40, 1), ("f8e4m3", 8, 4), ("int4", 40, 1)]
+    ("weight", "columns", "tiles", "steps"),
+    [("f4e2m1", 40, 1, 2), ("f8e4m3", 40, 1, 4), ("f8e4m3", 8, 4, 2), ("int4", 40, 1, 2)],
 )
 def test_8_bit_floats_are_multiplied_by_warpgroups(
-    weight: str, columns: int, tiles: int, monkeypatch: pytest.MonkeyPatch
+    weight: str, columns: int, tiles: int, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schedule = Schedule(stages=3, row_tiles=1, warpgroups=1, columns=columns, column_tiles=tiles, steps=2)
+    schedule = Schedule(stages=3, row_tiles=1, warpgroups=1, columns=columns, column_tiles=tiles, steps=steps)
     monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
     random_numbers = np.random.default_rng(6)
     w = random_numbers.standard_normal((96, 512)).astype(np.float32)
     qw = lowlp.quantize(w, weight, group_size=-1, zero_point=False, activation="f8e4m3")
     xq = lowlp.quantize_activations(random_numbers.standard_normal((37, 512)).astype(np.float32), "f8e4m3")
     assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
+
+
+@pytest.mark.parametrize("k", [320, 352])
+@pytest.mark.parametrize(
+    ("weight", "activation", "division"),
+    [
+        ("int8", "int8", {"warpgroups": 2, "columns": 48, "steps": 4}),
+        ("f8e4m3", "f8e4m3", {"warpgroups": 2, "columns": 40, "steps": 2}),
+        ("uint4", "int8", {"columns": 16, "warps": 1, "row_tiles": 2, "slices": 4, "steps": 2}),
+        ("f8e4m3", "f8e4m3", {"columns": 8, "warps": 2, "row_tiles": 2, "slices": 2, "units": 2}),
+    ],
+)
+def test_the_last_stage_may_end_after_rows_of_one_scale_do(
+    weight: str, activation: str, k: int, division: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of units of 64 weights, and of narrow ones."""
+    schedule = Schedule(**{"stages": 3, "row_tiles": 1, **division})
+    monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
+    random_numbers = np.random.default_rng(9)
+    w = random_numbers.standard_normal((200, k)).astype(np.float32)
+    qw = lowlp.quantize(w, weight, group_size=-1, zero_point=weight == "uint4", activation=activation)
+    xq = lowlp.quantize_activations(random_numbers.standard_normal((7, k)).astype(np.float32), activation)
+    path = "fp8" if activation == "f8e4m3" else "s8"
+    assert error_of(lowlp.linear(xq, qw, out_dtype="f32", path=path), xq, qw) < 1e-6
+
+
+@pytest.mark.parametrize(("k", "extents"), [(512, 3), (448, 2)])
+def test_x_is_copied_in_rows_of_128_bytes(k: int, extents: int) -> None:
+    schedule = Schedule(stages=3, row_tiles=1, warpgroups=2, columns=64, steps=4)
+    kernel = lowlp.compile_linear(
+        n=256, k=k, weight="int8", group_size=None, activation="int8", schedule=schedule, target="sm_90a"
+    )
+    (of_x,) = (each for each in kernel.description.tensor_maps if each.parameter == "x")
+    assert (of_x.box[-1], of_x.swizzle, len(of_x.extents)) == (128, 128, extents)
 
 
 @pytest.mark.parametrize(("weight", "row_tiles"), [("int2", 2), ("int3", 1), ("int4", 1)])
@@ -322,7 +357,8 @@ def test_many_rows_take_products_of_warpgroups_without_spills(weight: str, m: in
 
 @pytest.mark.parametrize("weight", ["f8e4m3", "int4"])
 def test_many_rows_of_8_bit_floats_take_large_tiles_without_spills(weight: str) -> None:
-    """One product for 32 weights along K of three warpgroups or more than 128 columns, none of them with ones."""
+    """One product for 32 weights along K of three warpgroups or more than 128 columns, none of them with ones; what a
+    tile comes to is scaled."""
     kernel = lowlp.compile_linear(
         n=14336, k=14336, weight=weight, group_size=None, activation="f8e4m3", m=(2254, 2254), gpu="NVIDIA H200"
     )

@@ -135,7 +135,8 @@ def make_linear(
 class Views(NamedTuple):
     """How kernels with stages see their operands.
 
-    x                   [units of K, M, weights of a row in a unit]; x and y are None where nothing is multiplied
+    x                   [units of K, M, weights of a row in a unit], or [M, K]; x and y are None where nothing is
+                        multiplied
     weights             packed
     scales, correctors  [groups, N], or [groups / n, n, N], or [., bytes that fields fill, N]; the scales in place of
                         correctors that are not there
@@ -158,11 +159,13 @@ def streamed_views(
     """The views of a kernel with stages.
 
     groups_at_once, by_bytes  as for `views_of_weights`
-    x_units                   units of x that are one of its view
+    x_units                   units of x that are one of its view; 0: all, and x is [M, K]
     """
     x_unit = spec.unit_k * x_units
-    x_shape = [spec.k // x_unit, operands.m, x_unit]
-    x_view = ll.view_global(operands.x, shape=x_shape, strides=[x_unit, operands.x_stride, 1])
+    x_shape, x_strides = [operands.m, spec.k], [operands.x_stride, 1]
+    if x_units:
+        x_shape, x_strides = [spec.k // x_unit, operands.m, x_unit], [x_unit, operands.x_stride, 1]
+    x_view = ll.view_global(operands.x, shape=x_shape, strides=x_strides)
     y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
     return views_of_weights(spec, operands, groups_at_once, by_bytes)._replace(x=x_view, y=y_view)
 

@@ -171,5 +171,8 @@ def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
             and (schedule.units == 1 or schedule.slices == 1)
             and fill_bytes(spec, UNIT_K * schedule.units // group)
         )
+    if spec.groups == 1:
+        # Here too the last step may end after the row does.
+        return step_k <= spec.k and has_whole_fields(spec, 1)
     divides = group % (UNIT_K * schedule.units) == 0 and (step_k % group == 0 or group % step_k == 0)
     return divides and has_whole_fields(spec, max(1, step_k // group))

@@ -86,11 +86,13 @@ def ends_with_scales(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def x_units(spec: LinearSpec, schedule: Schedule) -> int:
-    """Units that are one row of what tensor copies bring of x: so many that it has 128 bytes, where stages and K are
-    whole such rows."""
+    """Units that lie side by side in x as kernels see it, so that tensor copies bring rows of 128 bytes of it; 0: all,
+    where K is no whole such rows, and a stage takes several copies (docs/adr/0108)."""
     units = 2 // spec.x_bytes
     row_k = units * UNIT_K
-    return units if units > 1 and spec.k % row_k == 0 and schedule.stage_k % row_k == 0 else 1
+    if units == 1 or schedule.stage_k % row_k:
+        return 1
+    return 0 if spec.k % row_k else units
 
 
 def segment_k(spec: LinearSpec, schedule: Schedule) -> int:
@@ -110,7 +112,7 @@ class Plan:
     stages_of_tile, tiles_of_rows    of a team's tiles as one
     segments       of a stage, and
     segment_k      weights along K of one
-    x_units        that lie side by side in x, as it is copied
+    x_units        that lie side by side in x; 0: all
     on_weights     scales go on weights, and
     in_f32         in f32
     on_rows        scales go on what a tile comes to
@@ -223,7 +225,8 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)
     if spec.k % UNIT_K and (not takes_narrow or spec.rows_of_unit > 64):
         return False
-    if (stage_k % group and group % stage_k) and not (spec.k % UNIT_K and spec.groups == 1):
+    # Of one group too: what it loads there is 0.
+    if (stage_k % group and group % stage_k) and (spec.groups > 1 or stage_k > spec.k):
         return False
     if has_packed_codes(spec) and has_small_groups(spec) and not fills_stages(spec, stage_k):
         return False

@@ -128,18 +128,23 @@ class Block:
         kind = kind or total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
-    def place_of_piece(self, stage: ll.Scalar | int, granule: Granule, units: int = 1) -> tuple[Any, int]:
-        """Where a piece of a stage begins: in which unit of the packed format, or in which of so many side by side, and
-        at which step of it."""
-        unit, step = granule.unit // units, granule.unit % units * (UNIT_K // self.plan.spec.step_k)
-        first_unit = stage * (self.plan.schedule.stage_k // (UNIT_K * units))
-        return place_in_units(self.plan.spec, first_unit + unit if unit else first_unit, step + granule.first_step)
+    def place_of_piece(self, stage: ll.Scalar | int, granule: Granule) -> tuple[Any, int]:
+        """Where a piece of a stage begins: in which unit of the packed format, and at which step of it."""
+        first_unit = stage * (self.plan.schedule.stage_k // UNIT_K)
+        return place_in_units(self.plan.spec, first_unit + granule.unit, granule.first_step)
 
     def x_piece(self, tile: int, stage: ll.Scalar | int, granule: Granule, column: ll.Scalar) -> ll.Tile:
         """Operand b of a piece for a tile of columns, turned."""
-        plan = self.plan
-        unit, step = self.place_of_piece(stage, granule, plan.x_units)
-        offsets = [unit, column + tile * plan.schedule.columns, step * plan.spec.step_k]
+        plan, first_column = self.plan, column + tile * self.plan.schedule.columns
+        k = granule.unit * UNIT_K + granule.first_step * plan.spec.step_k
+        if plan.x_units == 0:
+            offsets = [first_column, stage * plan.schedule.stage_k + k]
+        elif plan.x_units == 1:
+            unit, step = self.place_of_piece(stage, granule)
+            offsets = [unit, first_column, step * plan.spec.step_k]
+        else:
+            row_k = plan.x_units * UNIT_K
+            offsets = [stage * (plan.schedule.stage_k // row_k) + k // row_k, first_column, k % row_k]
         return ll.transpose(ll.load_global(self.views.x, offsets=offsets, layout=plan.layouts.x))
 
     @ll.inline

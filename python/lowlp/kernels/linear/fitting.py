@@ -264,6 +264,7 @@ def _registers_of_sums(spec: LinearSpec, schedule: Schedule, accumulators: int) 
     others = sums * of_sum
     if sums > 1:
         others += _REGISTERS_OF_LARGE_UNITS if sums == 2 else _REGISTERS_OF_WORDS
+        others += _REGISTERS_OF_LARGE_UNITS if sums > 2 and schedule.warpgroups > 2 else 0
         others += _REGISTERS_OF_LARGE_UNITS if schedule.stage_k > 128 else 0
     if tiles > 1:
         is_large = schedule.has_tile_each or schedule.row_tiles > 2

@@ -204,11 +204,10 @@ class _Block:
         slice takes in a step, and a group of that."""
         schedule, group = self.plan.schedule, self.plan.spec.group_size
         step_k, stage_k = schedule.step_k, schedule.stage_k
-        if self.plan.spec.groups == 1:
-            return [0]
         if self.plan.spec.k % UNIT_K:
             # What is taken of groups that are no whole units ends after the row does; one slice takes all of it.
-            return [(stage * schedule.steps + step) * len(self.plan.segments) + segment.group]
+            number = (stage * schedule.steps + step) * len(self.plan.segments) + segment.group
+            return [number if self.plan.spec.groups > 1 else 0]
         if has_small_groups(self.plan.spec):
             return [stage * (schedule.steps * schedule.slices) + step * schedule.slices, segment.group]
         if step_k < group:

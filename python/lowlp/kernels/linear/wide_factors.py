@@ -69,7 +69,7 @@ class WeightFactors:
     def group_of(self, segment: Segment, stage: ll.Scalar) -> ll.Scalar | int:
         """The group of a segment of a stage."""
         stage_k, group = self.plan.schedule.stage_k, self.plan.spec.group_size
-        if self.plan.spec.groups == 1:
+        if self.plan.spec.k % UNIT_K and self.plan.spec.groups == 1:
             return 0
         if stage_k % group == 0 and group % UNIT_K:
             return stage * (stage_k // group) + segment.group

@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace lowlp;
 
-WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop,
-                                            bool acrossReads) {
+WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop, bool acrossReads) {
   for (Operation *op = getOutermost(loop)->getPrevNode(); op;
        op = op->getPrevNode()) {
     if (auto wait = dyn_cast<WaitForDependenciesOp>(op))
@@ -124,8 +123,8 @@ static bool hasProducer(Operation *op) {
 
 /// Whether no launch before writes what is loaded.
 static bool areConstant(const PipelinedLoads &loads) {
-  return llvm::all_of(
-      loads.staged, [](const StagedLoad &load) { return load.isConstant; });
+  return llvm::all_of(loads.staged,
+                      [](const StagedLoad &load) { return load.isConstant; });
 }
 
 std::string lowlp::findProducerObstacle(scf::ForOp loop,

@@ -425,6 +425,8 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         else:
             block.make_share()
 
+    # Sums that begin anew are made one after the other.
+    tiles_at_once = 1 if begins_anew(spec) else schedule.column_tiles
     return make_linear(
         spec,
         schedule,
@@ -432,7 +434,7 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         lambda blocks: (blocks * (schedule.cluster * schedule.multicast),),
         schedule.threads,
         matrix_unit="warpgroup",
-        products_in_flight=schedule.products_in_flight if begins_anew(spec) else min(8, schedule.products_in_flight * schedule.column_tiles),
+        products_in_flight=min(8, schedule.products_in_flight * tiles_at_once),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
         ping_pong=is_ping_pong(spec, schedule),

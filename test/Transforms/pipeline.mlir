@@ -272,6 +272,34 @@ lowlp.kernel @reads_before(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lo
 
 !row = !lowlp.tile<64xf16, spatial(32).local(2)>
 
+// Without one the wait stays in front of what is read, and all copies follow.
+// CHECK-LABEL: lowlp.kernel @reads_before_alone
+// CHECK-SAME: lowlp.report = {pipelines = ["2 stages of 128 bytes by tensor copies"]
+// CHECK-NOT: lowlp.copy_tensor
+// CHECK: lowlp.wait_for_dependencies
+// CHECK-NEXT: lowlp.load_global
+// CHECK: lowlp.copy_tensor
+lowlp.kernel @reads_before_alone(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.ptr<f16>, %n: i32)
+    attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.index_cast %n : i32 to index
+  %xv = lowlp.view_global %x shape [%count, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  %yv = lowlp.view_global %y shape [%count, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  lowlp.wait_for_dependencies
+  %a = lowlp.load_global %yv[%c0, %c0] : !lowlp.global<?x64xf16> -> !row
+  scf.for %i = %c0 to %count step %c1 {
+    %b = lowlp.load_global %xv[%i, %c0] : !lowlp.global<?x64xf16> -> !row
+    %sum = lowlp.add %a, %b : !row
+    lowlp.store_global %sum, %yv[%i, %c0] : !row, !lowlp.global<?x64xf16>
+  } {lowlp.stages = #lowlp.stages<2>}
+  lowlp.return
+}
+
+// -----
+
+!row = !lowlp.tile<64xf16, spatial(32).local(2)>
+
 // One that copies constants alone need not wait, and begins with the kernel.
 // CHECK-LABEL: lowlp.kernel @waits_for_others
 // CHECK-SAME: lowlp.report = {pipelines = ["2 stages of 128 bytes by tensor copies of a producer warp"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -86,6 +87,45 @@ def test_integer_scales_of_groups_are_exact() -> None:
     numbers = qw.codec.values().astype(np.int64)[qw.codes] * np.repeat(scales.astype(np.int64), 32, 1)
     expected = (np.asarray(xq.codes).astype(np.int64) @ numbers.T).astype(np.float32) * supers.T * np.asarray(xq.scales)
     np.testing.assert_array_equal(lowlp.linear(xq, qw, out_dtype="f32"), expected)
+
+
+@pytest.mark.parametrize("scale", ["uint4", "int6", "int8"])
+@pytest.mark.parametrize(
+    ("weight", "activation", "group_size", "steps"),
+    [
+        ("f4e2m1", "f8e4m3", None, 2),
+        ("f4e2m1", "f8e4m3", 256, 8),
+        ("int4", "int8", None, 4),
+        ("int4", "f8e4m3", None, 0),
+        ("int8", "int8", None, 0),
+    ],
+)
+def test_scales_in_two_levels_multiply_bytes(
+    weight: str, activation: str, group_size: int | None, steps: int, scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of whole rows, and of groups that have several sums of 8-bit floats in a stage; 0 steps: as it is chosen."""
+    if steps:
+        schedule = Schedule(stages=2, row_tiles=1, warpgroups=1, columns=40, steps=steps)
+        if activation == "int8":
+            schedule = replace(schedule, columns=48)
+        monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
+    random_numbers = np.random.default_rng(3)
+    codes = random_numbers.integers(0, 1 << lowlp.dtype(weight).bits, (96, 1024)).astype(np.uint8)
+    low, high = {"uint4": (0, 15), "int6": (-31, 31), "int8": (-127, 127)}[scale]
+    scales = random_numbers.integers(low, high + 1, (96, 1024 // (group_size or 1024)))
+    supers = random_numbers.uniform(0.5, 2, (96, 1)).astype(np.float16)
+    qw = lowlp.QuantizedTensor(
+        codes,
+        dtype=weight,
+        group_size=group_size,
+        scales=scales,
+        scale_dtype=scale,
+        super_scales=supers,
+        activation=activation,
+    )
+    xq = lowlp.quantize_activations(random_numbers.standard_normal((37, 1024)).astype(np.float32), activation)
+    path = "fp8" if activation == "f8e4m3" else "s8"
+    assert error_of(lowlp.linear(xq, qw, out_dtype="f32", path=path), xq, qw) < 1e-6
 
 
 def test_x_is_quantised_within_the_call() -> None:

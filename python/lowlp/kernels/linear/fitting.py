@@ -38,6 +38,8 @@ _MARGIN_OF_SUMS: Final = 20
 """Of warpgroups that scale accumulators of tiles that blocks share."""
 _MARGIN_OF_PAIRS: Final = 4
 """Of several warpgroups, two blocks of which have an SM and share tiles."""
+_MARGIN_OF_PAIRS_OF_BYTES: Final = 5
+"""The same of three warpgroups and more that multiply bytes."""
 _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
 _FEW_ACCUMULATORS: Final = 104
@@ -263,14 +265,15 @@ def _registers_of_sums(spec: LinearSpec, schedule: Schedule, accumulators: int) 
     sums = accumulators // of_sum * (schedule.stage_k // segment_k(spec, schedule))
     others = sums * of_sum
     if sums > 1:
-        others += _REGISTERS_OF_LARGE_UNITS if sums == 2 else _REGISTERS_OF_WORDS
-        others += _REGISTERS_OF_LARGE_UNITS if sums > 2 and schedule.warpgroups > 2 else 0
-        others += _REGISTERS_OF_LARGE_UNITS if schedule.stage_k > 128 else 0
+        # Fragments and words of later products, and where results are while others are scaled.
+        others += 8 if sums == 2 else 24
+        others += 8 if sums > 2 and schedule.warpgroups > 2 else 0
+        others += 8 if schedule.stage_k > 128 else 0
     if tiles > 1:
         is_large = schedule.has_tile_each or schedule.row_tiles > 2
         others += _REGISTERS_OF_WORDS if is_large else _REGISTERS_OF_LARGE_UNITS
     if schedule.blocks_per_sm > 1 and schedule.warpgroups > 2:
-        others += _MARGIN_OF_PAIRS + 1
+        others += _MARGIN_OF_PAIRS_OF_BYTES
     others = max(others, ending_numbers(spec) * of_sum)
     if spec.super_scale:
         others += 2 * schedule.row_tiles * (1 + spec.has_super_offsets) + _REGISTERS_OF_SUPERS

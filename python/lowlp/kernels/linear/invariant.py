@@ -19,6 +19,7 @@ from .estimates import estimated_us
 from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import tiles_of
+from .warpgroup_layouts import segment_k
 
 _LIMITS: Final = {1: 1.5, 16: 1.5, 64: 1.25, 256: 1.5, 1024: 1.5}
 """By numbers of rows of x, how many times as long as a schedule of any order one of the chosen order may take."""
@@ -37,7 +38,8 @@ class Order(NamedTuple):
     """In which order a kernel by warpgroups adds the products of a row of x and a row of weights.
 
     scales_on  'weights', 'accumulators' or 'rows'
-    segment_k  weights along K whose products are added before they are scaled; 0 where weights or whole rows are
+    segment_k  weights along K whose products tensor cores add before they are scaled, or added to others, in f32; 0
+               where weights or whole rows are scaled
     cuts       where each block of a cluster but the first begins, along K; what the blocks have is added in their order
     """
 
@@ -53,7 +55,7 @@ def order_of(spec: LinearSpec, schedule: Schedule) -> Order | None:
     stages = -(-spec.k // schedule.stage_k)
     cuts = tuple(block * stages // schedule.cluster * schedule.stage_k for block in range(1, schedule.cluster))
     is_scaled_later = schedule.scales_on == "accumulators"
-    return Order(schedule.scales_on, min(schedule.stage_k, spec.group_size) if is_scaled_later else 0, cuts)
+    return Order(schedule.scales_on, segment_k(spec, schedule) if is_scaled_later else 0, cuts)
 
 
 def us_alone(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> float:

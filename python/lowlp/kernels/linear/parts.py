@@ -396,7 +396,10 @@ def _scaled_numbers(
         return numbers
     numbers = ll.cast(numbers, "f32")
     if spec.super_scale and not spec.has_integer_scales:
-        scale = number_of_fields(spec.scale, 0, lambda byte: _bytes_of_rows(spec, operands, row, rows))
+        if spec.scale in PACKED_CODE_TYPES:
+            scale = number_of_fields(spec.scale, 0, lambda byte: _bytes_of_rows(spec, operands, row, rows))
+        else:
+            scale = of_rows(operands.scales, spec.scale)
         return numbers * (scale * of_rows(operands.super_scales, spec.super_scale))
     if spec.super_scale:
         return numbers * of_rows(operands.super_scales, spec.super_scale)

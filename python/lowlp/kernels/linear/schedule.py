@@ -83,10 +83,11 @@ class Schedule:
 
     warpgroups          of a block: 1 to 4
     column_tiles        of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
-    scales_on           'accumulators', or 'weights', which rounds the products of weights and scales; of vectors,
-                        whose scales go on accumulators, the sums of several books; or 'rows', the accumulators of
-                        whole rows, once at the end of a tile, where a row has one scale; without warpgroups
-                        'accumulators', or 'weights' in groups that are no multiple of 64
+    scales_on           'accumulators', of 8-bit floats with one scale for a row once, at the end of a tile; or
+                        'weights', which rounds the products of weights and scales; of vectors, whose scales go on
+                        accumulators, the sums of several books; or 'rows', the accumulators of whole rows, once at the
+                        end of a tile, where a row has one scale; without warpgroups 'accumulators', or 'weights' in
+                        groups that are no multiple of 64
     cluster             of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than
                         1 share no tiles otherwise, and each finishes 8 columns or more
     products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8

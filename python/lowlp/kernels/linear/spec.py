@@ -177,11 +177,11 @@ class LinearSpec:
 
     @functools.cached_property
     def has_integer_scales(self) -> bool:
-        """Whether integer scales of groups multiply sums of integers: of scales in two levels, the second one for a
-        whole row, with which no sum leaves int32."""
+        """Whether integer scales of several groups multiply sums of integers: of scales in two levels, the second one
+        for a whole row, with which no sum leaves int32."""
         if not self.is_of_integers or not self.super_scale or self.supers > 1 or self.corrector or self.out == SUMS:
             return False
-        if not self.integer_sums:
+        if not self.integer_sums or self.groups == 1:
             return False
         code, scale = self.codec.code, named_dtype(self.scale, "scale")
         assert isinstance(code, DType)

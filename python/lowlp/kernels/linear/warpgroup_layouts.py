@@ -81,8 +81,8 @@ def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
 
 
 def ends_with_scales(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether what a tile comes to is multiplied by a scale for each row, and sums of stages by none; in f32."""
-    return schedule.scales_on == "rows" or (begins_anew(spec) and spec.groups == 1)
+    """Whether what a tile comes to is multiplied by a scale for each row, in one level, and sums of stages by none."""
+    return schedule.scales_on == "rows" or (begins_anew(spec) and spec.groups == 1 and not spec.super_scale)
 
 
 def x_units(spec: LinearSpec, schedule: Schedule) -> int:
@@ -199,13 +199,14 @@ def _can_multicast(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
-    so are super-groups; packed integers of groups fill bytes in a stage; zero points and
-    offsets go on weights, as do scales of groups that are no whole units; and scales on rows where there is one for
-    each (`can_scale_rows`); gate and up have as many parts; what blocks of a cluster finish is whole
-    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; experts have no
-    clusters; aligned shares are parts of tiles that have so many stages; and blocks that copy for each other have a
-    producer, and halves of x that are whole periods of the swizzle."""
+    """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one,
+    the last one of which may end after a row with one scale does; so are super-groups; packed integers of groups
+    fill bytes in a stage; zero points and offsets go on weights, as do scales of groups that are no whole units;
+    and scales on rows where there is one for each (`can_scale_rows`); gate and up have as many parts; what
+    blocks of a cluster finish is whole 8 columns, of parts that have one tile of a warp, so that they are
+    neighbours among its registers; experts have no clusters; aligned shares are parts of tiles that have so many
+    stages; and blocks that copy for each other have a producer, and halves of x that are whole periods of the
+    swizzle."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
         return False
@@ -225,7 +226,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)
     if spec.k % UNIT_K and (not takes_narrow or spec.rows_of_unit > 64):
         return False
-    # Of one group too: what it loads there is 0.
+    # A row with one scale may end within a stage: there x is 0.
     if (stage_k % group and group % stage_k) and (spec.groups > 1 or stage_k > spec.k):
         return False
     if has_packed_codes(spec) and has_small_groups(spec) and not fills_stages(spec, stage_k):

@@ -21,7 +21,9 @@ Scales go to one of three places:
 
     on accumulators  acc += s * (w * x of a segment)  a second tile of accumulators; for few columns
     on weights       acc += (s * w) * x               s * w is rounded to the activation type; for many
-    on rows          acc += w * x, at its end s * acc  where a row has one scale; for any number
+    on rows          acc += w * x, at its end s * acc  where a row has one scale; for any number. So it is, too, for
+                                                       8-bit floats with one scale on accumulators: sums of 128 weights
+                                                       are added to acc
 
 Weights are scaled in the activation type where it holds s and w, so that there is one rounding; else in f32.
 
@@ -123,9 +125,9 @@ class Block:
         found = self.plan.packed_row(part, row)
         return found if self.at is None else found + self.at.packed
 
-    def zeros(self, kind: str = "") -> tuple[ll.Tile, ...]:
-        """Accumulators of a tile that has none yet; or of products, of another type."""
-        kind = kind or total_type(self.plan.spec)
+    def zeros(self) -> tuple[ll.Tile, ...]:
+        """Accumulators of a tile that has none yet."""
+        kind = total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
     def place_of_piece(self, stage: ll.Scalar | int, granule: Granule) -> tuple[Any, int]:
@@ -211,7 +213,7 @@ class Block:
             [self.weight_factors.of_segment(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         )
         adds_to_total = plan.on_weights or plan.on_rows or is_one_sum(spec)
-        raw = acc if adds_to_total else self.zeros(sum_type(spec))
+        raw = acc if adds_to_total else self.zeros()
         for granule in segment.granules:
             raw = self.multiplied(raw, stage, granule, group, row, column, factors)
         if adds_to_total:

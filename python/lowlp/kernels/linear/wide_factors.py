@@ -92,7 +92,9 @@ class WeightFactors:
 
         if kind in PACKED_CODE_TYPES and fills_stages(spec, stage_k):
             first = at.stage * stored_groups(spec, kind, stage_k // spec.group_size)
-            values = number_of_fields(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
+            # A group may have several segments.
+            of_stage = at.segment.group * self.plan.segment_k // spec.group_size
+            values = number_of_fields(kind, of_stage, lambda byte: load(view, first + byte, byte))
         elif kind in PACKED_CODE_TYPES:
             group = self.group_of(at.segment, at.stage)
             values = number_of_fields(kind, group, lambda byte: load(view, byte, None))

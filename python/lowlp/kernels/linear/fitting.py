@@ -223,12 +223,12 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
 def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
     on_accumulators = schedule.scales_on == "accumulators"
     accumulators = schedule.row_tiles * schedule.columns_of_block // 2
+    if begins_anew(spec):
+        return _registers_of_sums(spec, schedule, accumulators)
     if on_accumulators:
         # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
         # two, where they are many.
         groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0
-        if begins_anew(spec):
-            return _registers_of_sums(spec, schedule, accumulators)
         few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
         accumulators += 3 * accumulators // 2 if few else groups * accumulators
         if spec.is_of_bytes and schedule.row_tiles > 1:
@@ -248,9 +248,7 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
     if spec.x_zeros and is_one_sum(spec):
         # What the end of a tile asks for early: zero points of columns, beside their scales.
         accumulators += 3 * schedule.columns_of_block // 8
-    if spec.super_scale:
-        accumulators += 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
-        accumulators += _REGISTERS_OF_SUPERS if on_accumulators or spec.group_size == 16 else 0
+    accumulators += _registers_of_supers(spec, schedule)
     return (
         28 + accumulators + 8 * schedule.products_in_flight + spec.bits + schedule.columns // 2 * ending_numbers(spec)
     )
@@ -275,9 +273,17 @@ def _registers_of_sums(spec: LinearSpec, schedule: Schedule, accumulators: int) 
     if schedule.blocks_per_sm > 1 and schedule.warpgroups > 2:
         others += _MARGIN_OF_PAIRS_OF_BYTES
     others = max(others, ending_numbers(spec) * of_sum)
-    if spec.super_scale:
-        others += 2 * schedule.row_tiles * (1 + spec.has_super_offsets) + _REGISTERS_OF_SUPERS
+    others += _registers_of_supers(spec, schedule)
     return accumulators + others + 8 * schedule.products_in_flight + 4
+
+
+def _registers_of_supers(spec: LinearSpec, schedule: Schedule) -> int:
+    """Of scales in two levels, by warpgroups."""
+    if not spec.super_scale:
+        return 0
+    are_early = schedule.scales_on == "accumulators" or spec.group_size == 16
+    found = 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
+    return found + (_REGISTERS_OF_SUPERS if are_early else 0)
 
 
 def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:

@@ -135,8 +135,7 @@ def make_linear(
 class Views(NamedTuple):
     """How kernels with stages see their operands.
 
-    x                   [units of K, M, weights of a row in a unit], or [M, K]; x and y are None where nothing is
-                        multiplied
+    x                   [units of K, M, weights of a unit], or [M, K]; x and y are None where nothing is multiplied
     weights             packed
     scales, correctors  [groups, N], or [groups / n, n, N], or [., bytes that fields fill, N]; the scales in place of
                         correctors that are not there
@@ -383,9 +382,14 @@ def _scaled_numbers(
     """
     rows = acc.layout.reduce([1], keep_dims=True)
 
-    def of_rows(array: ll.Pointer, kind: str) -> ll.Tile:
+    def stored(array: ll.Pointer) -> ll.Tile:
         view = ll.view_global(array, shape=[spec.rows_of_weights, 1])
-        return as_f32(ll.load_global(view, offsets=[row, 0], layout=rows), kind)
+        return ll.load_global(view, offsets=[row, 0], layout=rows)
+
+    def of_rows(array: ll.Pointer, kind: str) -> ll.Tile:
+        if kind in PACKED_CODE_TYPES:
+            return number_of_fields(kind, 0, lambda byte: stored(array))
+        return as_f32(stored(array), kind)
 
     has_zeros = spec.adds_integers and spec.zeros and not sums_by_group(spec)
     zeros = of_rows(operands.correctors, spec.zeros) if has_zeros else None
@@ -396,21 +400,11 @@ def _scaled_numbers(
         return numbers
     numbers = ll.cast(numbers, "f32")
     if spec.super_scale and not spec.has_integer_scales:
-        if spec.scale in PACKED_CODE_TYPES:
-            scale = number_of_fields(spec.scale, 0, lambda byte: _bytes_of_rows(spec, operands, row, rows))
-        else:
-            scale = of_rows(operands.scales, spec.scale)
-        return numbers * (scale * of_rows(operands.super_scales, spec.super_scale))
+        return numbers * (of_rows(operands.scales, spec.scale) * of_rows(operands.super_scales, spec.super_scale))
     if spec.super_scale:
         return numbers * of_rows(operands.super_scales, spec.super_scale)
     assert scales is not None, "sums are scaled"
     return numbers * as_f32(scales, spec.scale)
-
-
-def _bytes_of_rows(spec: LinearSpec, operands: Arguments, row: ll.Scalar, rows: Layout) -> ll.Tile:
-    """The integers of the one group of each row, as they are stored."""
-    view = ll.view_global(operands.scales, shape=[spec.rows_of_weights, 1])
-    return ll.load_global(view, offsets=[row, 0], layout=rows)
 
 
 def as_f32(tile: ll.Tile, kind: str, factor: ll.Scalar | None = None) -> ll.Tile:

@@ -3,7 +3,7 @@
 granule  the weights of a row of a unit that belong to one group for certain: all 64; or where groups are no whole
          units, the largest common divisor of 64 and the group, 16 or 32. Where rows are no multiple of 64, units of the
          packed format are narrower, and several lie in place of one: each is whole granules too
-segment  the granules of a stretch of K that share a scale
+segment  granules of a stretch of K that share a scale, and are added up before it multiplies them
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Granule(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A group of the stretch, or all of it."""
+    """A group of the stretch, a part of one, or all of the stretch; and which group it is of."""
 
     group: int
     granules: tuple[Granule, ...]
@@ -64,17 +64,21 @@ def place_in_units(spec: LinearSpec, unit: Any, first_step: int) -> tuple[Any, i
     return unit * narrow + first, step
 
 
-def segments(stretch_k: int, group_size: int, piece_k: int, step_k: int) -> tuple[Segment, ...]:
+def segments(
+    stretch_k: int, group_size: int, piece_k: int, step_k: int, longest_k: int | None = None
+) -> tuple[Segment, ...]:
     """The segments of `stretch_k` weights along K, units that begin with a group, in granules of `piece_k` weights.
 
-    step_k  weights along K of a matrix instruction
+    step_k     weights along K of a matrix instruction
+    longest_k  the most of a segment, of which a group then has several; None: groups are whole segments
 
-    Requires that stretch or group are a multiple of the other, and both of a granule.
+    Requires that stretch or group are a multiple of the other, and both of a granule and of the longest segment.
     """
     found = []
-    length = min(stretch_k, group_size)
+    of_group = min(stretch_k, group_size)
+    length = of_group if longest_k is None else min(of_group, longest_k)
     for begin in range(0, stretch_k, length):
         starts = range(begin, begin + length, piece_k)
         granules = tuple(Granule(start // UNIT_K, start % UNIT_K // step_k) for start in starts)
-        found.append(Segment(begin // length, granules))
+        found.append(Segment(begin // of_group, granules))
     return tuple(found)

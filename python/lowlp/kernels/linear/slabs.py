@@ -140,13 +140,10 @@ class _SlabBlock(Block):
     @ll.inline
     def multiplied(self, accumulators, stage, granule: Granule, group, row, column, factors):  # type: ignore[no-untyped-def]
         """Stores a piece of all parts, in place of multiplying by it."""
-        plan, spec = self.plan, self.plan.spec
-        unit, first_step = self.place_of_piece(stage, granule)
-        for part in range(plan.parts):
+        k = stage * self.plan.schedule.stage_k + self.k_of_piece(granule)
+        for part in range(self.plan.parts):
             values = self.weights_piece(part, stage, granule, group, row)
-            self.store(
-                self.weight_factors.scaled(values, *factors[part]), part, unit * spec.unit_k + first_step * spec.step_k
-            )
+            self.store(self.weight_factors.scaled(values, *factors[part]), part, k)
         return accumulators
 
     @ll.inline

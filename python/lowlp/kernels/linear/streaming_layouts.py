@@ -158,11 +158,13 @@ def can_scale_streamed(spec: LinearSpec) -> bool:
 
 def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
     step_k, group = schedule.step_k, spec.group_size
+    # The last step may end after the row does, where a row is one group, or one slice takes all of a step.
+    may_end_later = step_k <= spec.k and (spec.k % UNIT_K == 0 or takes_narrow_units(spec))
+    if spec.groups == 1:
+        return may_end_later and has_whole_fields(spec, 1)
     if spec.k % UNIT_K:
-        # The last step may end after the row does, where a row is one group, or one slice takes all of a step.
         is_one_slice = schedule.slices == 1 and schedule.units == units_of_period(spec) and not has_packed_codes(spec)
-        is_one_group = spec.groups == 1 and has_whole_fields(spec, 1)
-        return takes_narrow_units(spec) and step_k <= spec.k and (is_one_group or is_one_slice)
+        return may_end_later and is_one_slice
     if has_small_groups(spec):
         # Slices take units side by side; of several units each, only one slice does.
         return (
@@ -171,8 +173,5 @@ def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
             and (schedule.units == 1 or schedule.slices == 1)
             and fill_bytes(spec, UNIT_K * schedule.units // group)
         )
-    if spec.groups == 1:
-        # Here too the last step may end after the row does.
-        return step_k <= spec.k and has_whole_fields(spec, 1)
     divides = group % (UNIT_K * schedule.units) == 0 and (step_k % group == 0 or group % step_k == 0)
     return divides and has_whole_fields(spec, max(1, step_k // group))

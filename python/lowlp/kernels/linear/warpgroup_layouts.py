@@ -96,8 +96,8 @@ def x_units(spec: LinearSpec, schedule: Schedule) -> int:
 
 
 def segment_k(spec: LinearSpec, schedule: Schedule) -> int:
-    """Weights along K of a stage that share a scale; of 8-bit floats no more than tensor cores may sum, since they cut
-    sums off (on Hopper after 14 bits)."""
+    """Weights along K of a segment: those of a stage that share a scale; of 8-bit floats no more than tensor cores may
+    sum, since they cut sums off (on Hopper after 14 bits)."""
     found = min(schedule.stage_k, spec.group_size)
     return min(found, BEGINS_ANEW_K) if begins_anew(spec) and not spec.is_of_integers else found
 
@@ -110,8 +110,7 @@ class Plan:
     parts          of a block, of all its products
     accumulators   in order: part of y, tile of columns, and gate or up
     stages_of_tile, tiles_of_rows    of a team's tiles as one
-    segments       of a stage, and
-    segment_k      weights along K of one
+    segments       of a stage
     x_units        that lie side by side in x; 0: all
     on_weights     scales go on weights, and
     in_f32         in f32
@@ -131,9 +130,9 @@ class Plan:
         self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // (self.rows * schedule.multicast))
-        self.segment_k = segment_k(spec, schedule)
         self.x_units = x_units(spec, schedule)
-        self.segments = segments(schedule.stage_k, self.segment_k, piece_k(spec, schedule), spec.step_k)
+        longest_k = segment_k(spec, schedule)
+        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k, longest_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
         self.on_rows = schedule.scales_on == "rows"
@@ -141,6 +140,10 @@ class Plan:
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         self.is_fitted = fit_of(spec, schedule) is not None
         self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"
+
+    def index_of(self, part: int, tile: int) -> int:
+        """Of the accumulators of a part and a tile of columns."""
+        return self.accumulators.index((part // self.spec.products, tile, part % self.spec.products))
 
     def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
         """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
@@ -184,10 +187,7 @@ def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
     scales of groups, of codes that need no sums of x."""
     is_sum = is_one_sum(spec) and not adds_in_parts(spec) and spec.groups == 1
     is_of_groups = not spec.adds_integers and not spec.corrector and not has_small_groups(spec) and not has_offset(spec)
-    if is_of_groups and not spec.is_of_integers:
-        # Sums of floats begin anew, since tensor cores cut them off.
-        at_once = min(schedule.stage_k, spec.group_size)
-        is_of_groups = at_once % segment_k(spec, schedule) == 0
+    is_of_groups = is_of_groups and min(schedule.stage_k, spec.group_size) % segment_k(spec, schedule) == 0
     return (is_sum or is_of_groups) and schedule.scales_on == "accumulators" and has_columns(spec, schedule.columns)
 
 

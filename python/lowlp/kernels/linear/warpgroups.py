@@ -130,30 +130,25 @@ class Block:
         kind = total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
-    def place_of_piece(self, stage: ll.Scalar | int, granule: Granule) -> tuple[Any, int]:
-        """Where a piece of a stage begins: in which unit of the packed format, and at which step of it."""
-        first_unit = stage * (self.plan.schedule.stage_k // UNIT_K)
-        return place_in_units(self.plan.spec, first_unit + granule.unit, granule.first_step)
+    def k_of_piece(self, granule: Granule) -> int:
+        """Where a piece begins in its stage, in weights along K."""
+        return granule.unit * UNIT_K + granule.first_step * self.plan.spec.step_k
 
     def x_piece(self, tile: int, stage: ll.Scalar | int, granule: Granule, column: ll.Scalar) -> ll.Tile:
         """Operand b of a piece for a tile of columns, turned."""
         plan, first_column = self.plan, column + tile * self.plan.schedule.columns
-        k = granule.unit * UNIT_K + granule.first_step * plan.spec.step_k
-        if plan.x_units == 0:
-            offsets = [first_column, stage * plan.schedule.stage_k + k]
-        elif plan.x_units == 1:
-            unit, step = self.place_of_piece(stage, granule)
-            offsets = [unit, first_column, step * plan.spec.step_k]
-        else:
-            row_k = plan.x_units * UNIT_K
-            offsets = [stage * (plan.schedule.stage_k // row_k) + k // row_k, first_column, k % row_k]
+        stage_k, row_k, k = plan.schedule.stage_k, plan.spec.unit_k * plan.x_units, self.k_of_piece(granule)
+        offsets = [first_column, stage * stage_k + k]
+        if row_k:
+            offsets = [stage * (stage_k // row_k) + k // row_k, first_column, k % row_k]
         return ll.transpose(ll.load_global(self.views.x, offsets=offsets, layout=plan.layouts.x))
 
     @ll.inline
     def weights_piece(self, part: int, stage, granule: Granule, group, row):  # type: ignore[no-untyped-def]
         """The weights of a piece of a part, decoded."""
         plan = self.plan
-        unit, first_step = self.place_of_piece(stage, granule)
+        first_unit = stage * (plan.schedule.stage_k // UNIT_K)
+        unit, first_step = place_in_units(plan.spec, first_unit + granule.unit, granule.first_step)
         codes = ll.load_packed(
             self.views.weights,
             offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
@@ -166,14 +161,13 @@ class Block:
     def multiplied(self, accumulators, stage, granule: Granule, group, row, column, factors):  # type: ignore[no-untyped-def]
         """The accumulators of all parts with the products of a piece, whose weights are scaled if factors are given."""
         plan, results = self.plan, list(accumulators)
-        products = plan.spec.products
         x_tiles = [self.x_piece(tile, stage, granule, column) for tile in range(plan.schedule.column_tiles)]
         for part in range(plan.parts):
             values = self.weights_piece(part, stage, granule, group, row)
             if factors:
                 values = self.weight_factors.scaled(values, *factors[part])
             for tile, x_tile in enumerate(x_tiles):
-                index = plan.accumulators.index((part // products, tile, part % products))
+                index = plan.index_of(part, tile)
                 results[index] = ll.dot(values, x_tile, results[index])
         return tuple(results)
 
@@ -191,7 +185,7 @@ class Block:
                     raw = ll.dot(values, self.x_piece(tile, at.stage, granule, column), raw)
                 if spec.is_of_integers:
                     raw = ll.cast(raw, "f32")
-                index = plan.accumulators.index((part // spec.products, tile, part % spec.products))
+                index = plan.index_of(part, tile)
                 if plan.ends_with_scales:
                     results[index] = raw + results[index]
                 else:

@@ -65,8 +65,8 @@ class _Wide(NamedTuple):
     groups: float = 0.0
 
 
-# Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to 918 of 74
-# with 17 to 128 rows on an H200, 5 % apart where they are fast (docs/adr/0107).
+# Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to 418 of 32
+# with 17 to 112 rows on an H200, 5 % apart where they are fast, from what 918 others took on (docs/adr/0107, 0108).
 _WIDE_HALVES: Final = _Wide(
     0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44
 )
@@ -198,7 +198,8 @@ class _Many(NamedTuple):
     scattered_stage: float
 
 
-# Fitted to 1537 kernels of 64 problems with 129 to 6450 rows on an H100, 6 % apart (docs/adr/0106).
+# Fitted to 554 kernels of 24 problems with 65 to 4000 rows on an H200, 4 % apart where they are fast, from what an
+# H100 took on (docs/adr/0106, 0108).
 _MANY_HALVES: Final = _Many(
     own=_Taking(0.724, 3250, 2.29),
     cluster=_Taking(0.82, 2990, 2.51),
@@ -215,9 +216,9 @@ _MANY_HALVES: Final = _Many(
     scattered_stage=0.0621,
 )
 
-# Of bytes, fitted to 1732 kernels of 90 problems with 65 to 6000 rows on an H200, those near the best of their problem
-# 4 to 7 % apart (docs/adr/0107). Of floats, whose sums begin anew; of integers that are one sum for a row; and of
-# integers with scales of groups.
+# Of bytes, fitted to 836 kernels of 100 problems with more than 112 rows on an H200, those near the best of their
+# problem 3 to 6 % apart (docs/adr/0108). Of floats, whose sums begin anew; of integers that are one sum for a row; and
+# of integers with scales of groups.
 _MANY_FLOATS: Final = _Many(
     own=_Taking(0.524, 1820, 3.37),
     cluster=_Taking(0.527, 1950, 0.785),

@@ -73,7 +73,7 @@ class WeightFactors:
             return 0
         if stage_k % group == 0 and group % UNIT_K:
             return stage * (stage_k // group) + segment.group
-        unit = stage * (stage_k // UNIT_K) + segment.group * (self.plan.segment_k // UNIT_K)
+        unit = stage * (stage_k // UNIT_K) + segment.group * (min(stage_k, group) // UNIT_K)
         return unit // (group // UNIT_K)
 
     def in_f32(
@@ -92,9 +92,7 @@ class WeightFactors:
 
         if kind in PACKED_CODE_TYPES and fills_stages(spec, stage_k):
             first = at.stage * stored_groups(spec, kind, stage_k // spec.group_size)
-            # A group may have several segments.
-            of_stage = at.segment.group * self.plan.segment_k // spec.group_size
-            values = number_of_fields(kind, of_stage, lambda byte: load(view, first + byte, byte))
+            values = number_of_fields(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
         elif kind in PACKED_CODE_TYPES:
             group = self.group_of(at.segment, at.stage)
             values = number_of_fields(kind, group, lambda byte: load(view, byte, None))

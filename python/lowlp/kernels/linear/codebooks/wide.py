@@ -271,11 +271,11 @@ class VectorBlock(Block):
 
     def with_piece(self, results: list[ll.Tile], part: int, x_tiles: list[ll.Tile], weights: list[ll.Tile]) -> None:
         """Adds the products of a part's piece, one for each tile of columns, and each of `weights`."""
-        plan, products = self.plan, self.plan.spec.products
+        plan = self.plan
         for held in weights:
             values = ll.view(held, dtype=held.dtype, layout=plan.weights_of_piece)
             for tile, x_tile in enumerate(x_tiles):
-                index = plan.accumulators.index((part // products, tile, part % products))
+                index = plan.index_of(part, tile)
                 results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
 
     def x_of_piece(self, stage: ll.Scalar, first: int, column: ll.Scalar) -> list[ll.Tile]:

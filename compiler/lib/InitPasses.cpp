@@ -21,11 +21,12 @@ static constexpr Factory kPasses[] = {
     createReinterpretLayouts, createChooseRings,
     createPipelineLoops,      createFoldScales,
     createPlanDecode,         createUseWarpgroups,
-    createVectorizeLookups,   createDecomposeBitSlices,
-    createPlaceCodebooks,     createExpandExchanges,
-    createPlanMemory,         createConvertToThread,
-    createSinkSelects,        createConvertThreadToNVVM,
-    createConvertThreadToCPU, createEmitPTX,
+    createFloatSums,          createVectorizeLookups,
+    createDecomposeBitSlices, createPlaceCodebooks,
+    createExpandExchanges,    createPlanMemory,
+    createConvertToThread,    createSinkSelects,
+    createConvertThreadToNVVM, createConvertThreadToCPU,
+    createEmitPTX,
 };
 
 static constexpr llvm::StringLiteral kPipelines[] = {

@@ -37,6 +37,7 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
     UseWarpgroupsOptions warpgroups;
     warpgroups.arch = options.arch;
     manager.addNestedPass<KernelOp>(createUseWarpgroups(warpgroups));
+    manager.addNestedPass<KernelOp>(createFloatSums());
     manager.addNestedPass<KernelOp>(createVectorizeLookups());
     manager.addNestedPass<KernelOp>(createDecomposeBitSlices());
     PlaceCodebooksOptions placing;

@@ -226,4 +226,41 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
   ];
 }
 
+def FloatSums : Pass<"lowlp-float-sums", "::lowlp::KernelOp"> {
+  let summary = "let sums of few products of bytes be f32 without a conversion";
+  let description = [{
+    Where products of bytes are added to zeros, and a `lowlp.cast` makes the sums f32, lets them begin at the bits of 1.5 x 2^23
+    in place of 0. Bits of the sums are then those of that number plus the sum, which a subtraction takes off again, exactly:
+    additions of f32 are twice as fast as conversions (CUDA C++ Programming Guide, "Arithmetic Instructions", compute capability
+    9.0). The sums must be used by the cast alone, and no such sum can reach 2^22: of signed bytes up to 255 products.
+
+    Should follow `lowlp-use-warpgroups`: instructions of warpgroups begin at zeros without registers for them, so that their
+    sums are left as they are. What is left gets a remark with the reason.
+
+    Guarantees: values are the same.
+
+    Before:
+
+    ```mlir
+    %zeros = lowlp.splat %c0_i32 : i32 -> !integers
+    %raw = lowlp.dot %w, %x, %zeros : !weights, !x, !integers
+    %sum = lowlp.cast %raw : !integers -> !floats
+    ```
+
+    After:
+
+    ```mlir
+    %bits = lowlp.splat %c1262485504_i32 : i32 -> !integers
+    %raw = lowlp.dot %w, %x, %bits : !weights, !x, !integers
+    %seen = lowlp.view %raw : !integers -> !floats
+    %value = lowlp.splat %cst : f32 -> !floats
+    %sum = lowlp.sub %seen, %value : !floats
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numSums", "sums", "casts of sums that became subtractions">,
+  ];
+}
+
 #endif // LOWLP_TRANSFORMS_DECODEPASSES_TD

@@ -20,12 +20,12 @@ from .streaming_layouts import shares_scales
 from .tiles import blocks_for, tiles_of
 from .wide_estimates import wide_us
 
-# Cycles of a product of 8-bit floats by `mma.sync` over that of halves, where instructions turn them into halves: with
-# few columns and with many, which take turned weights again.
-_EMULATED_FLOATS: Final = (2.6, 1.16)
+# Cycles of a product of 8-bit floats by `mma.sync` over `product` of kernels of bytes: instructions turn them into
+# halves, with few columns and with many, which take turned weights again.
+_EMULATED_FLOATS: Final = (1.07, 1.16)
 
-# Cycles for an accumulator of integers that becomes a float and is scaled.
-_SCALE_INTEGER: Final = 1.9
+# Cycles for an accumulator of integers that becomes a float and is scaled, with few columns and with many.
+_SCALE_INTEGER: Final = (2.45, 1.9)
 
 # Instructions more for two weights of lookup tables, by bits.
 _STREAMED_LOOK_UP: Final = {1: 2.0, 2: 2.0, 3: 2.0, 4: 2.0, 5: 6.0, 6: 6.0, 7: 6.5, 8: 6.0}
@@ -86,6 +86,8 @@ class _Streamed(NamedTuple):
     warp_us      for each warp of an SM
     double_us    where a block has two places for stages, and not three or more
     slice_us     for slices to exchange a column of a tile of 16 rows
+    row_us       for each tile of 16 rows of a warp, to end 8 columns of it
+    pair_us      less, for each further block of an SM
     """
 
     product: float
@@ -101,19 +103,36 @@ class _Streamed(NamedTuple):
     warp_us: float
     double_us: float
     slice_us: float
+    row_us: float = 0.0
+    pair_us: float = 0.0
 
 
 # Of up to 16 columns all from `block_us` on are fitted to 831 kernels of 39 problems drawn at random (docs/adr/0073);
-# of more, to 295 kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to 233
-# for 17 to 64 rows on an H200, 7 % apart where they are fast (docs/adr/0107).
+# of bytes, to 659 kernels of 28 problems on an H200, 4 % apart where they are fast (docs/adr/0109). Of more, to 295
+# kernels of 27 problems for 17 to 160 rows on an H200, 11 % apart (docs/adr/0097), and of bytes to 233 for 17 to 64
+# rows on an H200, 7 % apart where they are fast (docs/adr/0107).
 _FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 2.7, 0.0, 0.15, -1.5, 0.085, 0.08, 1.1, 0.0)
+_FEW_COLUMNS_OF_BYTES: Final = _Streamed(
+    product=12.3,
+    stage=323,
+    warp=0.334,
+    wave_us=0.0,
+    tile_us=0.256,
+    sharing_us=2.04,
+    part_us=0.2,
+    block_us=0.0315,
+    begin_us=-0.937,
+    stage_us=0.0444,
+    warp_us=0.0485,
+    double_us=0.166,
+    slice_us=0.0,
+    row_us=0.0871,
+    pair_us=0.251,
+)
 _MANY_COLUMNS: Final = _Streamed(8.15, 143, 0.85, 0.52, 0.94, 1.56, 0.32, 0.0, 0.28, 0.075, 0.038, 0.72, 0.0005)
 _MANY_COLUMNS_OF_BYTES: Final = _Streamed(
     11.3, 192, 0.638, 0.0, 0.16, 2.53, 0.26, 0.0, -1.05, 0.083, 0.035, 0.44, 0.0007
 )
-_SHARED_FLOATS: Final = 1.28
-"""Over what is estimated else of tiles of 8-bit floats of few columns that blocks share: 163 us of 57344 x 8192 e4m3
-with 16 rows, and 247 with one (docs/adr/0065)."""
 
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
@@ -146,14 +165,13 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
     if spec.super_scale and spec.corrector and has_many_columns:
         both *= _CORRECTED_COLUMNS
-    if are_shared and spec.is_of_bytes and not spec.is_of_integers and not has_many_columns:
-        both *= _SHARED_FLOATS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     beginning += form.begin_us + form.wave_us * (waves - 1)
     beginning += form.stage_us * stages + form.warp_us * schedule.warps * schedule.slices * at_once
     beginning += form.double_us if schedule.stages == 2 else 0.0
+    beginning -= form.pair_us * (at_once - 1)
     tiles_of_block = max(1, tiles / blocks) if are_shared else 1
-    ending = form.tile_us * (tiles_of_block - 1)
+    ending = form.tile_us * (tiles_of_block - 1) + form.row_us * schedule.row_tiles * schedule.columns / 8
     if has_many_columns:
         ending += form.slice_us * schedule.slices * schedule.row_tiles * schedule.columns * tiles_of_block
     if are_shared:
@@ -164,7 +182,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
 
 def _streamed_form(spec: LinearSpec, schedule: Schedule) -> _Streamed:
     if schedule.columns <= 16:
-        return _FEW_COLUMNS
+        return _FEW_COLUMNS_OF_BYTES if spec.is_of_bytes else _FEW_COLUMNS
     return _MANY_COLUMNS_OF_BYTES if spec.is_of_bytes else _MANY_COLUMNS
 
 
@@ -182,7 +200,7 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
     fragment = product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
-    scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
+    scaled = _scale_of_sums(spec, has_many_columns) * sums * max(1, weights_of_slice // 128)
     if schedule.scales_on == "weights":
         fragment = form.product * schedule.columns / 8 + 1.5 * decode + _SCALE_WEIGHTS[has_many_columns]
         scaled = weights_of_slice / spec.group_size * schedule.row_tiles * _LOAD_FACTORS * (1 + bool(spec.corrector))
@@ -195,17 +213,17 @@ def cycles_of_warp(spec: LinearSpec, schedule: Schedule) -> float:
 
 
 def _of_product(spec: LinearSpec, has_many_columns: bool) -> float:
-    """Cycles of a product of 16 along K by `mma.sync`, over that of halves."""
+    """Cycles of a product of 16 along K by `mma.sync`, over `product` of the form."""
     if not spec.is_of_bytes:
         return 1.0
     return 0.5 if spec.is_of_integers else _EMULATED_FLOATS[has_many_columns]
 
 
-def _scale_of_sums(spec: LinearSpec) -> float:
+def _scale_of_sums(spec: LinearSpec, has_many_columns: bool) -> float:
     """Cycles for an accumulator of the products of a step or a group; none where a row is one sum."""
     if not spec.is_of_integers:
         return 0.7
-    return 0.25 if is_one_sum(spec) else _SCALE_INTEGER
+    return 0.25 if is_one_sum(spec) else _SCALE_INTEGER[has_many_columns]
 
 
 def keeping_us(spec: LinearSpec, schedule: Schedule) -> float:

@@ -14,27 +14,23 @@ from lowlp.benchmarks.cases import Shape
 from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.kernels.linear.planner import CORRECTIONS, Correction, Corrections, Times, class_of_rows
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "2026-11-22-h200.activations-5.json"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "2026-11-22-h200.activations-8.json"
 
 
 @pytest.fixture(scope="module")
 def measured():
-    # Two shapes of four: all take half a minute.
-    some = [Shape(57344, 8192), Shape(4096, 4096)]
-    every = Results.load(RESULTS)
-    return samples([Results(every.runs, [row for row in every.rows if row.shape in some])])
+    return samples([Results.load(RESULTS)])
 
 
 def test_choices_agree_with_measurements(measured):
     verdict = judged(measured, CORRECTIONS)
     assert verdict.of == len(measured) == 84
-    # Three, for what they took that day: products of bytes take less since, and are estimated so (docs/adr/0108).
-    assert verdict.bad <= 3 and verdict.worst < 1.12 and verdict.mean < 1.005
+    assert verdict.bad <= 4 and verdict.worst < 1.12 and verdict.mean < 1.006
 
 
 def test_corrections_that_are_wrong_are_told(measured):
     shifted = [each._replace(planes=Correction(2.0, 0.0)) for each in CORRECTIONS]
-    assert judged(measured, shifted).bad > 20
+    assert judged(measured, shifted).bad > 15
 
 
 def drawn(factor, more_us):
@@ -65,11 +61,11 @@ def test_each_shape_is_chosen_for_by_the_others():
 
 
 def test_corrections_are_those_of_what_was_measured(measured):
-    """Fitted to two shapes of four they come out about the same."""
+    """Fitted again, to the same shapes, they come out the same but for what was rounded."""
     for found, kept in zip(fitted(measured), CORRECTIONS, strict=True):
         for one, other in zip(found, kept, strict=True):
             for us in (10.0, 100.0):
-                assert one(us) == pytest.approx(other(us), rel=0.12)
+                assert one(us) == pytest.approx(other(us), rel=0.02)
 
 
 def test_rows_have_classes():

@@ -70,10 +70,10 @@ class Corrections(NamedTuple):
 
 
 CORRECTIONS: Final = (
-    Corrections(Correction(1.002, 0.7), Correction(0.851, 5.02)),
-    Corrections(Correction(1.005, 0.67), Correction(0.881, 2.85)),
-    Corrections(Correction(1.04, 0.3), Correction(0.988, 1.39)),
-    Corrections(Correction(1.034, 0.14), Correction(0.99, 2.2)),
+    Corrections(Correction(0.989, 0.86), Correction(0.918, 0.86)),
+    Corrections(Correction(1.001, 0.79), Correction(0.937, 0.54)),
+    Corrections(Correction(1.029, 0.08), Correction(0.992, 1.18)),
+    Corrections(Correction(1.004, 0.85), Correction(1.021, 0.28)),
 )
 """For each of `CLASSES_OF_ROWS`, and for more: `lowlp.benchmarks.activations.calibration` fits them."""
 

@@ -17,15 +17,12 @@ using Factory = std::unique_ptr<Pass> (*)();
 
 /// Every pass of lowlp, in the order in which pipelines run them.
 static constexpr Factory kPasses[] = {
-    createExpandClusters,     createInferLayouts,
-    createReinterpretLayouts, createChooseRings,
-    createPipelineLoops,      createFoldScales,
-    createPlanDecode,         createUseWarpgroups,
-    createFloatSums,          createVectorizeLookups,
-    createDecomposeBitSlices, createPlaceCodebooks,
-    createExpandExchanges,    createPlanMemory,
-    createConvertToThread,    createSinkSelects,
-    createConvertThreadToNVVM, createConvertThreadToCPU,
+    createExpandClusters,   createInferLayouts,        createReinterpretLayouts,
+    createChooseRings,      createPipelineLoops,       createFoldScales,
+    createPlanDecode,       createUseWarpgroups,       createFloatSums,
+    createVectorizeLookups, createDecomposeBitSlices,  createPlaceCodebooks,
+    createExpandExchanges,  createPlanMemory,          createConvertToThread,
+    createSinkSelects,      createConvertThreadToNVVM, createConvertThreadToCPU,
     createEmitPTX,
 };
 

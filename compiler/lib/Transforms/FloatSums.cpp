@@ -44,8 +44,7 @@ static std::optional<int64_t> getLargest(Type type) {
 static std::optional<int64_t> getLargestSum(DotOp dot) {
   TileType typeA = dot.getA().getType();
   std::optional<int64_t> a = getLargest(typeA.getElementType());
-  std::optional<int64_t> b =
-      getLargest(dot.getB().getType().getElementType());
+  std::optional<int64_t> b = getLargest(dot.getB().getType().getElementType());
   if (!a || !b)
     return std::nullopt;
   return *a * *b * (typeA.getShape()[1] / dot.getNumSlices());

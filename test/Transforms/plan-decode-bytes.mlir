@@ -91,3 +91,48 @@ lowlp.kernel @signs() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   %n = lowlp.neg %s : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xf4E2M1FN, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
+!bytes = !lowlp.tile<16x64xf8E4M3FN, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
+!x = !lowlp.tile<64x8xf8E4M3FN, local(4, 1).column_spatial(4, 8).local(4, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Products that are added to a sum and no more are multiplied by the power of two of the plan as they are added.
+// CHECK-LABEL: lowlp.kernel @added
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK: %[[RAW:.*]] = lowlp.dot
+// CHECK: %[[NUMBER:.*]] = arith.constant 6.400000e+01 : f32
+// CHECK: %[[POWERS:.*]] = lowlp.splat %[[NUMBER]]
+// CHECK: %[[NEXT:.*]] = lowlp.fma %[[RAW]], %[[POWERS]], %[[ACC]]
+// CHECK: scf.yield %[[NEXT]]
+// What is used elsewhere too has a product of its own.
+// CHECK: %[[OTHER:.*]] = lowlp.dot
+// CHECK: %[[SCALED:.*]] = lowlp.mul %[[OTHER]]
+// CHECK: lowlp.add %[[SCALED]], %{{.*}}
+// CHECK: lowlp.neg %[[SCALED]]
+lowlp.kernel @added() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %zero = arith.constant 0.0 : f32
+  %word = arith.constant 77 : i32
+  %words = lowlp.splat %word : i32 -> !words
+  %x = lowlp.view %words : !words -> !x
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %s = scf.for %i = %c0 to %c9 step %c1 iter_args(%acc = %zeros) -> (!sum) {
+    %q = lowlp.unpack %words from "e2m1.f8e4m3" : !words -> !codes
+    %a = lowlp.cast %q : !codes -> !bytes
+    %raw = lowlp.dot %a, %x, %zeros : !bytes, !x, !sum
+    %next = lowlp.add %raw, %acc : !sum
+    scf.yield %next : !sum
+  }
+  %q = lowlp.unpack %words from "e2m1.f8e4m3" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !bytes
+  %raw = lowlp.dot %a, %x, %zeros : !bytes, !x, !sum
+  %sum = lowlp.add %raw, %s : !sum
+  %n = lowlp.neg %raw : !sum
+  lowlp.return
+}

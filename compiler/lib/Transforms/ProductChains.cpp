@@ -308,6 +308,8 @@ private:
       if (column->takesAll(scales))
         return;
     }
+    if (!sumsOfX && isScaled() && addScaled(result, left))
+      return;
     SmallPtrSet<Operation *, 4> made;
     Value sum = result;
     auto remember = [&](Value value) {
@@ -330,6 +332,23 @@ private:
     }
     result.replaceUsesWithIf(
         sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
+  }
+
+  /// Where the result is added to something and no more, multiplies it by
+  /// powers of two as it is added. They multiply exactly, so that the rounding
+  /// of the sum is the only one, as it was.
+  bool addScaled(Value result, ArrayRef<float> powers) {
+    auto add =
+        result.hasOneUse() ? dyn_cast<AddOp>(*result.user_begin()) : AddOp();
+    if (!add || add->getBlock() != result.getParentBlock())
+      return false;
+    OpBuilder builder(add);
+    Value other = add.getLhs() == result ? add.getRhs() : add.getLhs();
+    Value factors = buildRows(builder, add.getLoc(), type, powers);
+    Value sum = FmaOp::create(builder, add.getLoc(), result, factors, other);
+    add.getResult().replaceAllUsesWith(sum);
+    add.erase();
+    return true;
   }
 
   bool isScaled() const {

@@ -51,8 +51,8 @@ lowlp.kernel @two(%px: !lowlp.ptr<si8>) attributes {grid = affine_map<() -> (1)>
 // CHECK-LABEL: lowlp.kernel @left
 // CHECK-COUNT-3: lowlp.cast
 // CHECK-NOT: lowlp.sub
-// REMARK: remark: {{.*}}float-sums{{.*}}sums may come to 8355840, which is 2^22 or more
-// REMARK: remark: {{.*}}float-sums{{.*}}the products are added to other sums
+// REMARK: remark: {{.*}}float-sums{{.*}}sums may come to 8355840 or more, which is not less than 2^22
+// REMARK: remark: {{.*}}float-sums{{.*}}the products are not added to zeros
 // REMARK: remark: {{.*}}float-sums{{.*}}sums of the products are used elsewhere too
 lowlp.kernel @left(%px: !lowlp.ptr<si8>, %pw: !lowlp.ptr<ui8>, %ps: !lowlp.ptr<si32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
@@ -76,5 +76,49 @@ lowlp.kernel @left(%px: !lowlp.ptr<si8>, %pw: !lowlp.ptr<ui8>, %ps: !lowlp.ptr<s
   %3 = lowlp.cast %used : !raw -> !sum
   "test.used"(%3) : (!sum) -> ()
   "test.raw"(%used) : (!raw) -> ()
+  lowlp.return
+}
+
+// -----
+
+!halves = !lowlp.tile<32x128xsi8, spatial(1, 2).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
+!of_halves = !lowlp.tile<128x8xsi8, spatial(2, 1).local(2, 1).local(2, 1).column_spatial(4, 8).local(4, 1)>
+!slices = !lowlp.tile<64x8xsi32, spatial(2, 1).local(2, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.tile<64x8xf32, spatial(2, 1).local(2, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// A product of 128 along K by two slices adds 64 products of signed bytes to a sum, which come to 2^20: three may be taken, and
+// four, 2^22, are one too many. Sums that begin at another number than 0 are left.
+// CHECK-LABEL: lowlp.kernel @bounds
+// CHECK: %[[THREE:.*]] = lowlp.sub
+// CHECK: "test.three"(%[[THREE]])
+// CHECK: %[[FOUR:.*]] = lowlp.cast
+// CHECK: "test.four"(%[[FOUR]])
+// CHECK: %[[ONE:.*]] = lowlp.cast
+// CHECK: "test.from_one"(%[[ONE]])
+// REMARK: remark: {{.*}}float-sums{{.*}}sums may come to 4194304 or more
+// REMARK: remark: {{.*}}float-sums{{.*}}the products are not added to zeros
+lowlp.kernel @bounds(%px: !lowlp.ptr<si8>) attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %c0_i32 = arith.constant 0 : i32
+  %v = lowlp.view_global %px shape [128, 128] : !lowlp.ptr<si8> -> !lowlp.global<128x128xsi8>
+  %h = lowlp.load_global %v[%c0, %c0] in_bounds : !lowlp.global<128x128xsi8> -> !halves
+  %hx = lowlp.load_global %v[%c0, %c0] in_bounds : !lowlp.global<128x128xsi8> -> !of_halves
+  %zeros = lowlp.splat %c0_i32 : i32 -> !slices
+  %s1 = lowlp.dot %h, %hx, %zeros : !halves, !of_halves, !slices
+  %s2 = lowlp.dot %h, %hx, %s1 : !halves, !of_halves, !slices
+  %s3 = lowlp.dot %h, %hx, %s2 : !halves, !of_halves, !slices
+  %three = lowlp.cast %s3 : !slices -> !sums
+  "test.three"(%three) : (!sums) -> ()
+  %t1 = lowlp.dot %h, %hx, %zeros : !halves, !of_halves, !slices
+  %t2 = lowlp.dot %h, %hx, %t1 : !halves, !of_halves, !slices
+  %t3 = lowlp.dot %h, %hx, %t2 : !halves, !of_halves, !slices
+  %t4 = lowlp.dot %h, %hx, %t3 : !halves, !of_halves, !slices
+  %four = lowlp.cast %t4 : !slices -> !sums
+  "test.four"(%four) : (!sums) -> ()
+  %one = arith.constant 1 : i32
+  %ones = lowlp.splat %one : i32 -> !slices
+  %u = lowlp.dot %h, %hx, %ones : !halves, !of_halves, !slices
+  %from_one = lowlp.cast %u : !slices -> !sums
+  "test.from_one"(%from_one) : (!sums) -> ()
   lowlp.return
 }

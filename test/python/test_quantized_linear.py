@@ -420,6 +420,26 @@ def test_weights_are_packed_for_activations_by_the_names_that_linear_takes(name:
             lowlp.quantize(w, "int4", group_size=-1, activation=other)
 
 
+@pytest.mark.parametrize("scale", ["f16", "f32"])
+@pytest.mark.parametrize("weight", ["int1", "int2", "int4", "int8"])
+def test_sums_of_groups_become_floats_without_conversions(weight: str, scale: str) -> None:
+    arguments = {"n": 512, "k": 1024, "weight": weight, "activation": "int8", "group_size": 128, "scale_dtype": scale}
+    ptx = lowlp.compile_linear(**arguments, m=(1, 16)).ptx
+    assert "mma.sync" in ptx and "cvt.rn.f32.s32" not in ptx and "shr.s32" not in ptx
+
+
+@pytest.mark.parametrize(("code", "x_code"), [(-128, -127), (127, 127), (-128, 127)])
+def test_sums_of_the_largest_codes_of_a_group_are_exact(code: int, x_code: int) -> None:
+    codes = np.full((32, 256), code, np.int8)
+    scales = np.full((32, 2), 2.0**-10, np.float16)
+    parts = {"dtype": "int8", "scales": scales, "group_size": 128, "activation": "int8"}
+    qw = lowlp.QuantizedTensor(codes.view(np.uint8), **parts)
+    x_scales = np.full((3, 1), 2.0**-10, np.float32)
+    xq = lowlp.QuantizedActivations(np.full((3, 256), x_code, np.int8), dtype="int8", scales=x_scales)
+    y = lowlp.linear(xq, qw, path="s8", out_dtype="f32")
+    np.testing.assert_array_equal(y, np.full((3, 32), 256 * code * x_code * 2.0**-20, np.float32))
+
+
 def test_many_rows_with_integer_scales_go_by_warpgroups() -> None:
     arguments = {"n": 8192, "k": 8192, "weight": "int4", "activation": "int8", "scale_dtype": "uint4"}
     arguments |= {"super_scale_dtype": "f16"}

@@ -1,8 +1,8 @@
 //===- FloatSums.cpp - lowlp-float-sums -----------------------------------===//
 //
-// A f32 of 1.5 * 2^23 has one bit for each integer up to 2^22 away. So the bits
-// of an i32 that began as the bits of that number are the number plus what was
-// added:
+// Around 1.5 * 2^23, up to 2^22 away, numbers of f32 are 1 apart. So an i32
+// that began with the bits of that number has the bits of the number plus what
+// was added:
 //
 //   i32   0x4B400000 + sum
 //   f32   12582912.0 + sum      the same bits, where |sum| < 2^22
@@ -50,18 +50,12 @@ static std::optional<int64_t> getLargestSum(DotOp dot) {
   return *a * *b * (typeA.getShape()[1] / dot.getNumSlices());
 }
 
-/// The zeros to which products are added that come to `sum`, which nothing else
-/// uses; or why there are none.
-static Result<SplatOp> findZeros(Value sum) {
+/// The first of the products that come to `sum`, which is added to zeros, and
+/// of whose sums nothing else is used; or why there is none.
+static Result<DotOp> findFirst(DotOp last) {
   int64_t largest = 0;
-  for (Value at = sum;; at = at.getDefiningOp<DotOp>().getC()) {
-    if (auto splat = at.getDefiningOp<SplatOp>();
-        splat && at != sum && matchPattern(splat.getValue(), m_Zero()))
-      return splat;
-    auto dot = at.getDefiningOp<DotOp>();
-    if (!dot)
-      return Error{"the products are added to other sums"};
-    if (!at.hasOneUse())
+  for (DotOp dot = last;; dot = dot.getC().getDefiningOp<DotOp>()) {
+    if (!dot.getResult().hasOneUse())
       return Error{"sums of the products are used elsewhere too"};
     std::optional<int64_t> more = getLargestSum(dot);
     if (!more)
@@ -69,7 +63,12 @@ static Result<SplatOp> findZeros(Value sum) {
     largest += *more;
     if (largest >= kMostSum)
       return Error{"sums may come to " + std::to_string(largest) +
-                   ", which is 2^22 or more"};
+                   " or more, which is not less than 2^22"};
+    auto splat = dot.getC().getDefiningOp<SplatOp>();
+    if (splat && matchPattern(splat.getValue(), m_Zero()))
+      return dot;
+    if (!dot.getC().getDefiningOp<DotOp>())
+      return Error{"the products are not added to zeros"};
   }
 }
 
@@ -79,24 +78,22 @@ struct FloatSums : lowlp::impl::FloatSumsBase<FloatSums> {
 
   void runOnOperation() override {
     getOperation().walk([&](CastOp op) {
-      if (!op.getSource().getDefiningOp<DotOp>() ||
-          !op.getType().getElementType().isF32())
+      auto last = op.getSource().getDefiningOp<DotOp>();
+      if (!last || !op.getType().getElementType().isF32())
         return;
-      Result<SplatOp> zeros = findZeros(op.getSource());
-      if (zeros)
-        return replace(op, *zeros);
-      LDBG() << op->getName() << " stays as it is: " << zeros.error();
+      Result<DotOp> first = findFirst(last);
+      if (first)
+        return replace(op, *first);
+      LDBG() << op->getName() << " stays as it is: " << first.error();
       remarkDeclined(op, DEBUG_TYPE, "float-sums",
-                     [&] { return zeros.error(); });
+                     [&] { return first.error(); });
     });
   }
 
 private:
-  void replace(CastOp op, SplatOp zeros) {
-    DotOp first = op.getSource().getDefiningOp<DotOp>();
-    while (auto before = first.getC().getDefiningOp<DotOp>())
-      first = before;
+  void replace(CastOp op, DotOp first) {
     OpBuilder builder(first);
+    auto zeros = first.getC().getDefiningOp<SplatOp>();
     Value bits = arith::ConstantOp::create(
         builder, first.getLoc(),
         builder.getIntegerAttr(zeros.getValue().getType(), kBits));

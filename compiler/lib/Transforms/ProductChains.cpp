@@ -360,13 +360,20 @@ private:
   void undoShifts(OpBuilder &builder, Location loc, Value result) {
     if (!isScaled())
       return;
-    // Powers of two go to a column that multiplies the sums as floats.
+    // Powers of two go to a column that multiplies the sums as floats, or else
+    // to these: a product of floats takes half the time of a shift.
     auto wide =
         result.hasOneUse() ? dyn_cast<CastOp>(*result.user_begin()) : CastOp();
-    if (wide && wide.getType().getElementType().isF32())
+    if (wide && wide.getType().getElementType().isF32()) {
       if (auto column = findColumn(wide.getResult(), scales);
           column && column->takesAll(scales))
         return multiplyColumn(*column);
+      builder.setInsertionPointAfter(wide);
+      auto sum = MulOp::create(builder, loc, wide.getResult(),
+                               buildRows(builder, loc, wide.getType(), scales));
+      wide.getResult().replaceAllUsesExcept(sum, sum);
+      return;
+    }
     auto sum = ShrOp::create(builder, loc, result,
                              buildRows(builder, loc, type, exponents));
     result.replaceAllUsesExcept(sum, sum);

@@ -235,7 +235,8 @@ def FloatSums : Pass<"lowlp-float-sums", "::lowlp::KernelOp"> {
     9.0). The sums must be used by the cast alone, and no such sum can reach 2^22: of signed bytes up to 255 products.
 
     Should follow `lowlp-use-warpgroups`: instructions of warpgroups begin at zeros without registers for them, so that their
-    sums are left as they are. What is left gets a remark with the reason.
+    sums are left as they are. A sum of products that is left gets a remark with the reason; a sum of which something else was
+    taken first, such as zero points times sums of x, is none.
 
     Guarantees: values are the same.
 

@@ -44,8 +44,8 @@ _LOAD_FACTORS: Final = 5.8
 _SHARE_STAGE: Final = 21.0
 
 # Of few columns with such groups: of these cycles, more for each stage of a warp, and for each cycle where warps are
-# too few to keep an SM busy, by where scales go. Fitted to 413 kernels of 27 problems on an H200, 8 % apart
-# (docs/adr/0097).
+# too few to keep an SM busy, by where scales go. Fitted to 413 kernels of 27 problems of halves on an H200, 8 % apart
+# (docs/adr/0097); bytes have them as they are.
 _SMALL_GROUPS: Final = 0.75
 _SMALL_GROUPS_STAGE: Final = 44.0
 _SMALL_GROUPS_WARP: Final = {"accumulators": 0.87, "weights": 1.13}
@@ -74,7 +74,8 @@ _CORRECTED_COLUMNS: Final = 1.22
 class _Streamed(NamedTuple):
     """What kernels without warpgroups take.
 
-    product      cycles for a fragment of 16 x 16 weights by 8 columns
+    product      cycles for a fragment of 16 x 16 weights by 8 columns, of halves; of bytes `_of_product` says how many
+                 times as many
     stage, warp  cycles for each stage, and for each cycle of a warp, where warps are too few to keep an SM busy
     wave_us      for each further wave of blocks
     tile_us      for each further tile of a block

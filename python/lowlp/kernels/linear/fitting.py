@@ -320,13 +320,15 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
 
 
 def _registers_of_bytes_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
-    """Of sums of groups of 8-bit floats, and of these where rows are taken in parts; of sums of groups of integers of
-    long steps, what the assembler loads early: by what it spilled (docs/adr/0107)."""
+    """Of sums of groups of 8-bit floats, and of these where rows are taken in parts; and what the assembler loads early
+    of long steps, x of floats, sums of groups of integers: by what it spilled (docs/adr/0107, 0109)."""
     if spec.is_of_integers:
         is_long = schedule.units * schedule.steps > 2 and schedule.slices > 1
         return _NARROW_MARGIN if is_long and spec.rows_of_unit == 64 else 0
     in_parts = 6 * schedule.row_tiles if row_parts(spec, schedule) > 1 else 0
-    return in_parts + (5 * schedule.row_tiles if spec.groups > 1 else 0)
+    has_groups = spec.groups > 1
+    early = schedule.columns * (3 if has_groups else 2) if schedule.units * schedule.steps > 2 else 0
+    return in_parts + early + (5 * schedule.row_tiles if has_groups else 0)
 
 
 def _registers_of_long_stages(spec: LinearSpec, schedule: Schedule) -> int:

@@ -28,6 +28,12 @@ def test_choices_agree_with_measurements(measured):
     assert verdict.bad <= 4 and verdict.worst < 1.12 and verdict.mean < 1.006
 
 
+def test_each_measured_shape_is_chosen_for_by_the_other(measured):
+    verdicts = held_out(measured).values()
+    assert [verdict.of for verdict in verdicts] == [42] * 2
+    assert all(verdict.bad <= 3 and verdict.worst < 1.12 and verdict.mean < 1.007 for verdict in verdicts)
+
+
 def test_corrections_that_are_wrong_are_told(measured):
     shifted = [each._replace(planes=Correction(2.0, 0.0)) for each in CORRECTIONS]
     assert judged(measured, shifted).bad > 15

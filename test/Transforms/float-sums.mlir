@@ -14,8 +14,8 @@
 // CHECK: %[[BEGIN:.*]] = lowlp.splat %[[BITS]]
 // CHECK: %[[FIRST:.*]] = lowlp.dot %{{.*}}, %{{.*}}, %[[BEGIN]]
 // CHECK: %[[RAW:.*]] = lowlp.dot %{{.*}}, %{{.*}}, %[[FIRST]]
-// CHECK: %[[NUMBER:.*]] = arith.constant 0x4B400000 : f32
 // CHECK: %[[SEEN:.*]] = lowlp.view %[[RAW]] : {{.*}} -> !lowlp.tile<16x8xf32
+// CHECK: %[[NUMBER:.*]] = arith.constant 0x4B400000 : f32
 // CHECK: %[[VALUE:.*]] = lowlp.splat %[[NUMBER]]
 // CHECK: %[[SUM:.*]] = lowlp.sub %[[SEEN]], %[[VALUE]]
 // CHECK-NOT: lowlp.cast

@@ -73,6 +73,11 @@ bool isHeld(mlir::Type type, double number);
 /// The number that a tile holds everywhere, if it is known.
 std::optional<double> getSplat(mlir::Value tile);
 
+/// The op that alone uses a value, if it is of that kind; null otherwise.
+template <typename Op> Op getOnlyUser(mlir::Value value) {
+  return value.hasOneUse() ? llvm::dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
 /// The column of numbers that a tile repeats along its rows; null if it does
 /// not.
 mlir::Value getRepeatedColumn(mlir::Value tile);

@@ -8,13 +8,14 @@
 //   f32   12582912.0 + sum      the same bits, where |sum| < 2^22
 //
 //===----------------------------------------------------------------------===//
+#include "CodedProducts.h"
 #include "PassRemarks.h"
+#include "ScaledColumns.h"
 
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "lowlp-float-sums"
@@ -50,11 +51,11 @@ static std::optional<int64_t> getLargestSum(DotOp dot) {
   return *a * *b * (typeA.getShape()[1] / dot.getNumSlices());
 }
 
-/// The first of the products that come to `sum`, which is added to zeros, and
-/// of whose sums nothing else is used; or why there is none.
+/// The first of the products that add up to `last`, which is added to zeros,
+/// where nothing else uses their sums; or why there is none.
 static Result<DotOp> findFirst(DotOp last) {
   int64_t largest = 0;
-  for (DotOp dot = last;; dot = dot.getC().getDefiningOp<DotOp>()) {
+  for (DotOp dot = last; dot; dot = dot.getC().getDefiningOp<DotOp>()) {
     if (!dot.getResult().hasOneUse())
       return Error{"sums of the products are used elsewhere too"};
     std::optional<int64_t> more = getLargestSum(dot);
@@ -64,12 +65,10 @@ static Result<DotOp> findFirst(DotOp last) {
     if (largest >= kMostSum)
       return Error{"sums may come to " + std::to_string(largest) +
                    " or more, which is not less than 2^22"};
-    auto splat = dot.getC().getDefiningOp<SplatOp>();
-    if (splat && matchPattern(splat.getValue(), m_Zero()))
+    if (getSplat(dot.getC()) == 0)
       return dot;
-    if (!dot.getC().getDefiningOp<DotOp>())
-      return Error{"the products are not added to zeros"};
   }
+  return Error{"the products are not added to zeros"};
 }
 
 namespace {
@@ -94,19 +93,13 @@ private:
   void replace(CastOp op, DotOp first) {
     OpBuilder builder(first);
     auto zeros = first.getC().getDefiningOp<SplatOp>();
-    Value bits = arith::ConstantOp::create(
-        builder, first.getLoc(),
-        builder.getIntegerAttr(zeros.getValue().getType(), kBits));
     first.getCMutable().assign(
-        SplatOp::create(builder, first.getLoc(), zeros.getType(), bits));
+        buildSplat(builder, first.getLoc(), zeros.getType(), kBits));
     builder.setInsertionPoint(op);
-    Value value = arith::ConstantOp::create(builder, op.getLoc(),
-                                            builder.getF32FloatAttr(kValue));
     Value seen =
         ViewOp::create(builder, op.getLoc(), op.getType(), op.getSource());
-    Value sum = SubOp::create(
-        builder, op.getLoc(), seen,
-        SplatOp::create(builder, op.getLoc(), op.getType(), value));
+    Value value = buildSplat(builder, op.getLoc(), op.getType(), kValue);
+    Value sum = SubOp::create(builder, op.getLoc(), seen, value);
     op.getResult().replaceAllUsesWith(sum);
     op.erase();
     if (zeros->use_empty())

@@ -172,8 +172,7 @@ static bool isWidened(CastOp cast) {
 
 /// The difference of a tile and something else, if it is used for nothing more.
 static SubOp getDifference(CastOp tile) {
-  auto difference =
-      tile->hasOneUse() ? dyn_cast<SubOp>(*tile->user_begin()) : SubOp();
+  auto difference = getOnlyUser<SubOp>(tile);
   return difference && difference.getLhs() == tile.getResult() ? difference
                                                                : SubOp();
 }

@@ -43,8 +43,7 @@ static Value getTile(Product last) {
   Value sum = last.getSum();
   if (last.asDot())
     return sum;
-  auto wait = sum.hasOneUse() ? dyn_cast<WgmmaWaitOp>(*sum.user_begin())
-                              : WgmmaWaitOp();
+  auto wait = getOnlyUser<WgmmaWaitOp>(sum);
   if (!wait || wait->getBlock() != last->getBlock())
     return {};
   return wait.getResult(sum.use_begin()->getOperandNumber());
@@ -214,8 +213,7 @@ private:
       bool isSum = true;
       for (Product product : chain.products) {
         DotOp dot = product.asDot();
-        auto next =
-            sum.hasOneUse() ? dyn_cast<DotOp>(*sum.user_begin()) : DotOp();
+        auto next = getOnlyUser<DotOp>(sum);
         isSum &= next && next.getC() == sum && next.getB() == dot.getB() &&
                  isSplatOf(next.getA(), 1) &&
                  next.getA().getType() == dot.getA().getType();
@@ -338,8 +336,7 @@ private:
   /// powers of two as it is added. They multiply exactly, so that the rounding
   /// of the sum is the only one, as it was.
   bool addScaled(Value result, ArrayRef<float> powers) {
-    auto add =
-        result.hasOneUse() ? dyn_cast<AddOp>(*result.user_begin()) : AddOp();
+    auto add = getOnlyUser<AddOp>(result);
     if (!add || add->getBlock() != result.getParentBlock())
       return false;
     OpBuilder builder(add);
@@ -362,8 +359,7 @@ private:
       return;
     // Powers of two go to a column that multiplies the sums as floats, or else
     // to these: a product of floats takes half the time of a shift.
-    auto wide =
-        result.hasOneUse() ? dyn_cast<CastOp>(*result.user_begin()) : CastOp();
+    auto wide = getOnlyUser<CastOp>(result);
     if (wide && wide.getType().getElementType().isF32()) {
       if (auto column = findColumn(wide.getResult(), scales);
           column && column->takesAll(scales))

@@ -14,7 +14,7 @@ from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.workspace import WorkspaceLayout, WorkspacePart, lay_out
 
 FORMAT_VERSION = 2
-PACKED_FORMAT_VERSION = 4  # of the packed weights that kernels read (docs/packed-format.md)
+PACKED_FORMAT_VERSION = 5  # of the packed weights that kernels read (docs/packed-format.md)
 
 INTEGER_KINDS = {"i32": 32, "i64": 64}
 _SLOT_FORMATS = {"pointer": "Q", "i32": "q", "i64": "q", "f32": "f4x", "f64": "d"}

@@ -35,6 +35,10 @@ DECODING = ("LOP3", "PRMT", "SHF", "IADD3", "IMAD", "HADD2", "HFMA2", "F2FP")
         ("int4", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.25),
         # A byte is a stored code as it is. What is left are addresses.
         ("int8", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.2),
+        # Warps rotate words that they share, a fourth of an instruction a register, and do not branch.
+        ("int1", "int8", replace(WARPGROUPS, row_tiles=1), "IGMMA", 8, 1, 0.65),
+        ("int2", "int8", replace(WARPGROUPS, row_tiles=1), "IGMMA", 8, 1, 0.65),
+        ("int2", "f8e4m3", FLOATS, "QGMMA", 4, 1, 1.5),
         ("f4e2m1", "f8e4m3", FLOATS, "QGMMA", 4, 1, 0.75),
         ("f8e4m3", "f8e4m3", FLOATS, "QGMMA", 4, 1, 0.3),
     ],
@@ -49,6 +53,7 @@ def test_the_loop_decodes_by_few_instructions(
     loop = loop_with(opcode, kernel, tmp_path / "kernel.cubin")
     assert loop[opcode] == fragments * columns
     assert sum(loop[name] for name in DECODING) <= most * fragments * WEIGHTS_OF_FRAGMENT
+    assert not loop["BRX"] and not loop["BSSY"]
     assert kernel.spilled_bytes == 0
 
 

@@ -154,7 +154,7 @@ def test_offsets_between_units_are_reported() -> None:
     [
         ({"weights": "f16"}, "source: must be a pointer to uint32, found one to f16"),
         ({"shape": [16]}, "shape: expected 2 extents, rows and K, or 3 with their number first, found 1"),
-        ({"placement": "int6"}, "^placement: packed format 4 has none named 'int6'"),
+        ({"placement": "int6"}, "^placement: packed format 5 has none named 'int6'"),
         ({"placement": 6}, "^placement: must be a name such as 'int6.f16', found int 6"),
         ({"dtype": "int4"}, r"^dtype: must be int6 or uint6 for the placement int6\.f16, found int4"),
         ({"dtype": "f16"}, r"^dtype: must be int6 or uint6 for the placement int6\.f16, found f16"),

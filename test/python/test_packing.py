@@ -1,4 +1,4 @@
-"""Packed format 4: packing and its inverse, against a reader that goes by the placement alone."""
+"""Packed format 5: packing and its inverse, against a reader that goes by the placement alone."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         (
             lambda: packing.pack(CODES, 64, "lut9", "int8"),
             LowlpValueError,
-            "code, activation: packed format 4 has none",
+            "code, activation: packed format 5 has none",
         ),
         (lambda: packing.pack(CODES, True, "int6", "f16"), LowlpTypeError, "group_size: expected an int, got True"),
         (

@@ -152,8 +152,14 @@ TEST(PlacementTest, TilesOfAUnitLieAlike) {
   EXPECT_EQ(find("lut1.f16"), (TileShift{1, 0}));
   EXPECT_EQ(find("lut2.bf16"), (TileShift{2, 0}));
   EXPECT_EQ(find("int4.f16"), (TileShift{0, 0}));
-  EXPECT_EQ(find("int1.int8"), std::nullopt);
-  EXPECT_EQ(find("int2.f8e4m3"), std::nullopt);
+  EXPECT_EQ(find("int1.int8"), (TileShift{0, 30}));
+  EXPECT_EQ(find("int2.int8"), (TileShift{0, 28}));
+  EXPECT_EQ(find("int1.f8e4m3"), (TileShift{0, 2}));
+  EXPECT_EQ(find("int2.f8e4m3"), (TileShift{0, 4}));
+  // What is 64 wide; narrower units have steps of K in different tiles.
+  for (const Placement &placement : Placement::all())
+    EXPECT_TRUE(findTileShift(placement)) << placement.name();
+  EXPECT_EQ(find("int3.f16.k32"), std::nullopt);
 }
 
 TEST(PlacementTest, TextAndBack) {
@@ -210,6 +216,6 @@ TEST(PlacementTest, TextThatIsNone) {
 TEST(PlacementTest, FindNamesWhatThereIs) {
   EXPECT_TRUE(Placement::find(getFormat("e3m2"), ComputeType::BF16));
   EXPECT_EQ(Placement::find("int4.f32").error(),
-            "placement: packed format 4 has none named 'int4.f32'; names are "
+            "placement: packed format 5 has none named 'int4.f32'; names are "
             "int6.f16, e3m2.bf16, lut4.f16.k32, vec8-2x8.f16 and so on");
 }

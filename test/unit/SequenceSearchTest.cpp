@@ -231,7 +231,9 @@ TEST(SequenceSearchTest, RatesChooseThePipe) {
 }
 
 TEST(SequenceSearchTest, OnePlanForEachTileOfAUnit) {
-  for (const char *name : {"int1.f16", "int1.bf16", "int2.f16", "int2.bf16"}) {
+  for (const char *name :
+       {"int1.f16", "int1.bf16", "int2.f16", "int2.bf16", "int1.int8",
+        "int2.int8", "int1.f8e4m3", "int2.f8e4m3"}) {
     const Placement &placement = find(name);
     TileShift shift = *findTileShift(placement);
     ComputeType compute = placement.getCompute();
@@ -243,18 +245,20 @@ TEST(SequenceSearchTest, OnePlanForEachTileOfAUnit) {
       words.push_back(0x9e3779b9u * (word + 1));
     for (int tile = 0; tile < placement.getNumRowTiles(); ++tile) {
       std::vector<uint32_t> moved = words;
-      int amount = tile * shift.bits;
+      int amount = tile * shift.bits % 32;
       for (uint32_t &word : moved)
         word = word >> amount |
                static_cast<uint32_t>(uint64_t{word} << (32 - amount));
       std::vector<uint32_t> found = plan.run(placement, moved);
       std::vector<int> slots = getSlotsOfTile(placement, tile);
       for (size_t i = 0; i < slots.size(); ++i)
-        for (int part = 0; part < 2; ++part) {
+        for (int part = 0; part < placement.getNumParts(); ++part) {
           uint8_t code = placement.extract(words.data(), slots[i], part);
           const DecodePlan::Row &row =
               plan.rows[placement.getRowOfSlot(slots[i])];
-          EXPECT_EQ(decodeNumber(compute, found[i] >> 16 * part & 0xffff),
+          int bits = 32 / placement.getNumParts();
+          uint32_t number = found[i] >> bits * part & ((1u << bits) - 1);
+          EXPECT_EQ(decodeNumber(compute, number),
                     (*placement.getFormat().value(code) + row.offset) *
                         row.getFactor())
               << name << ", slot " << slots[i];

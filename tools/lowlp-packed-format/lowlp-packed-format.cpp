@@ -1,6 +1,6 @@
 //===- lowlp-packed-format.cpp - Writes the packed format -----------------===//
 //
-//   lowlp-packed-format > dialect/lib/Decode/packed-format-4.txt
+//   lowlp-packed-format > dialect/lib/Decode/packed-format-5.txt
 //
 // Searches for every placement anew. The file is what packed weights are read
 // by: once released it changes only together with its version.

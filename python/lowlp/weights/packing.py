@@ -1,4 +1,4 @@
-"""How weights lie in memory for the kernels: the packed format, version 4 (docs/packed-format.md).
+"""How weights lie in memory for the kernels: the packed format, version 5 (docs/packed-format.md).
 
 Codes [N, K] are cut into units of 16 R rows by U weights, and a `Placement`, one for each type of code and family of
 fragments, says where in a unit each bit of each weight is:

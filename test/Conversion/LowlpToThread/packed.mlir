@@ -70,7 +70,26 @@ lowlp.kernel @selected() attributes {grid = affine_map<() -> (1)>, num_threads =
 !words = !lowlp.tile<1x1x128xui32, reduce(spatial(2, 1, 1), dims=[0], keep_dims=True).spatial(1, 1, 32).local(1, 1, 4)>
 !codes = !lowlp.tile<32x64xui2, spatial(2, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
 
-// For bytes tiles do not lie alike: code for each of two.
+// Signed bytes lie from the top down.
+// CHECK-LABEL: gpu.func @rotated_up
+// CHECK: %[[AMOUNT:.*]] = arith.constant 28 : index
+// CHECK: arith.muli {{.*}}, %[[AMOUNT]]
+// CHECK-COUNT-4: simt.funnel_shift
+// CHECK-NOT: simt.funnel_shift
+// CHECK: gpu.return
+lowlp.kernel @rotated_up() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %w = arith.constant 77 : i32
+  %words = lowlp.splat %w : i32 -> !words
+  %q = lowlp.unpack %words from "int2.int8" : !words -> !codes
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x96xui32, reduce(spatial(2, 1, 1), dims=[0], keep_dims=True).local(1, 1, 3).spatial(1, 1, 32)>
+!codes = !lowlp.tile<32x32xui3, spatial(2, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+
+// In narrow units tiles do not lie alike: code for each of two.
 // CHECK-LABEL: gpu.func @branches
 // CHECK: scf.index_switch
 // CHECK-NEXT: case 1
@@ -79,6 +98,6 @@ lowlp.kernel @selected() attributes {grid = affine_map<() -> (1)>, num_threads =
 lowlp.kernel @branches() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
   %w = arith.constant 77 : i32
   %words = lowlp.splat %w : i32 -> !words
-  %q = lowlp.unpack %words from "int2.int8" : !words -> !codes
+  %q = lowlp.unpack %words from "int3.f16.k32" : !words -> !codes
   lowlp.return
 }

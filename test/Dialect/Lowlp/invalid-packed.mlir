@@ -10,7 +10,7 @@ func.func @extent(%v: !lowlp.packed<0x64, #lowlp.codec<int6>, f16>) { return }
 
 // -----
 
-// expected-error @below {{placement: packed format 4 has none named 'e3m2.b1'}}
+// expected-error @below {{placement: packed format 5 has none named 'e3m2.b1'}}
 func.func @family(%v: !lowlp.packed<16x64, #lowlp.codec<f6e3m2>, b1>) { return }
 
 // -----
@@ -40,7 +40,7 @@ func.func @whole_codes(%v: !lowlp.packed<16x60, #lowlp.codec<vec8:2x8:f16>, f16>
 
 // -----
 
-// expected-error @below {{placement: packed format 4 has none named 'vec8-2x8.f16.k256'}}
+// expected-error @below {{placement: packed format 5 has none named 'vec8-2x8.f16.k256'}}
 func.func @units_of_vectors(%v: !lowlp.packed<16x256, #lowlp.codec<vec8:2x8:f16>, f16.k256>) { return }
 
 // -----
@@ -70,7 +70,7 @@ func.func private @plan() attributes {p = #lowlp.plan<["decode vec8-1x8.f16 accu
 
 // -----
 
-// expected-error @below {{placement: packed format 4 has none named 'int9.f16'}}
+// expected-error @below {{placement: packed format 5 has none named 'int9.f16'}}
 func.func private @placement() attributes {p = #lowlp.placement<int9.f16>}
 
 // -----
@@ -207,7 +207,7 @@ func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @unpack_placement(%w: !words) {
-  // expected-error @below {{placement: packed format 4 has none named 'int4'}}
+  // expected-error @below {{placement: packed format 5 has none named 'int4'}}
   %q = lowlp.unpack %w from "int4" : !words -> !codes
   return
 }
@@ -257,7 +257,7 @@ func.func @plan_text(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_placement(%w: !words) {
-  // expected-error @below {{placement: packed format 4 has none named 'int4.f17'}}
+  // expected-error @below {{placement: packed format 5 has none named 'int4.f17'}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 accumulators words 4"]>} : !words -> !halves
   return
 }

@@ -4,8 +4,8 @@
 // (lowlp.unpack), or by the steps of a plan (lowlp.decode). Where warps take
 // different tiles of 16 rows from the same words, they first move these so far
 // that all have the code of the first tile (findTileShift). Only where tiles do
-// not lie alike (codes of 1 and 2 bits for bytes) each tile has code of its
-// own, and a warp branches to its tile's.
+// not lie alike (in units narrower than 64) each tile has code of its own, and
+// a warp branches to its tile's.
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"

@@ -73,7 +73,7 @@ struct BitPlace {
 class Placement {
 public:
   /// The version of the packed format that the frozen placements make up.
-  static constexpr int formatVersion = 4;
+  static constexpr int formatVersion = 5;
 
   /// The placement with `places[(slot * parts + part) * bits + bit]`, of units
   /// 64 wide; fails unless every bit of the words is taken exactly once.

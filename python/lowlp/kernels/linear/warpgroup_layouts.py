@@ -67,8 +67,8 @@ class Layouts:
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
     """Tiles of 16 rows that a warp has of a part: those of a unit of the packed format where its rows are whole units;
-    else 1, and the warps of a warpgroup share units: of halves each rotates words to where its own rows are decoded; of
-    bytes, whose tiles do not lie alike, it branches to what decodes them (docs/adr/0099)."""
+    else 1, and the warps of a warpgroup share units: each rotates words to where its own rows are decoded, or branches
+    to what decodes them, in units narrower than 64, whose tiles do not lie alike (docs/adr/0099, 0111)."""
     tiles = spec.rows_of_unit // _TILE_ROWS
     return 1 if schedule.row_tiles % tiles else tiles
 

@@ -231,6 +231,12 @@ def test_a_cluster_has_a_tile() -> None:
         Schedule(cluster=3)
 
 
+def test_a_producer_needs_room_for_its_warp() -> None:
+    with pytest.raises(LowlpValueError, match="producer: must be false, as a block has at most 32 warps, and 8 x 4 mul"):
+        Schedule(columns=8, warps=8, slices=4, stages=2)
+    assert Schedule(columns=8, warps=8, slices=4, stages=2, producer=False).threads == 1024
+
+
 def test_blocks_with_a_tile_each_come_in_several_waves_for_many_rows_only() -> None:
     def most(rows: int) -> int:
         whole = [found for found in candidates(SPEC, rows) if found.warpgroups and not found.share_tiles]

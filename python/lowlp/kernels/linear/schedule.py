@@ -140,6 +140,11 @@ class Schedule:
             raise LowlpValueError(
                 f"warps, slices: a block has at most {MAX_WARPS} warps, got {self.warps} x {self.slices}"
             )
+        if self.producer and self.stages and not self.warpgroups and self.warps * self.slices == MAX_WARPS:
+            raise LowlpValueError(
+                f"producer: must be false, as a block has at most {MAX_WARPS} warps, and {self.warps} x {self.slices} "
+                "multiply"
+            )
 
     @property
     def threads(self) -> int:

@@ -229,6 +229,10 @@ def test_mistakes(tmp_path: Path) -> None:
         (lambda: LowlpConfig(group_size=64), "group_size: goes with dtype"),
         (lambda: LowlpConfig("int4", activations="int8"), "activations: must be"),
         (lambda: LowlpConfig("int4", version=2), "version: this lowlp reads"),
+        (
+            lambda: LowlpConfig("int4", packed_format=4),
+            "packed_format: this lowlp reads weights of packed format 5, got 4",
+        ),
     ):
         with pytest.raises(lowlp.errors.LowlpValueError, match=message):
             given()

@@ -36,8 +36,8 @@ DECODING = ("LOP3", "PRMT", "SHF", "IADD3", "IMAD", "HADD2", "HFMA2", "F2FP")
         # A byte is a stored code as it is. What is left are addresses.
         ("int8", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.2),
         # Warps rotate words that they share, a fourth of an instruction a register, and do not branch.
-        ("int1", "int8", replace(WARPGROUPS, row_tiles=1), "IGMMA", 8, 1, 0.65),
-        ("int2", "int8", replace(WARPGROUPS, row_tiles=1), "IGMMA", 8, 1, 0.65),
+        ("int1", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.65),
+        ("int2", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.65),
         ("int2", "f8e4m3", FLOATS, "QGMMA", 4, 1, 1.5),
         ("f4e2m1", "f8e4m3", FLOATS, "QGMMA", 4, 1, 0.75),
         ("f8e4m3", "f8e4m3", FLOATS, "QGMMA", 4, 1, 0.3),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming_layouts import can_stream
 from lowlp.kernels.linear.tiles import blocks_for, tiles_of
-from lowlp.kernels.linear.warpgroup_layouts import can_go_wide
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide, is_ping_pong
 from lowlp.kernels.stream_k import waves_of
 from lowlp.schedules.device import device_like
 
@@ -231,8 +232,39 @@ def test_a_cluster_has_a_tile() -> None:
         Schedule(cluster=3)
 
 
+@pytest.mark.parametrize(
+    ("codec", "activation", "schedule", "turns"),
+    [
+        # One sum for a row has nothing to add beside products.
+        ("int4 channel f16", "int8", {}, False),
+        ("int2 g128 f16", "int8", {"steps": 4}, True),
+        ("int2 g128 f16", "int8", {"columns": 64, "column_tiles": 2}, False),
+        ("int2 g128 f16", "int8", {"columns": 96}, False),
+        ("int2 g128 f16", "int8", {"warpgroups": 3}, False),
+        ("int2 g128 f16", "int8", {"warpgroups": 3, "share_tiles": False}, True),
+        ("f4e2m1 channel f16", "f8e4m3", {}, True),
+        ("f4e2m1 channel f16", "f8e4m3", {"steps": 4}, False),
+        ("f4e2m1 channel f16", "f8e4m3", {"warpgroups": 3}, True),
+        ("f4e2m1 channel f16", "f8e4m3", {"columns": 64, "column_tiles": 2}, True),
+        # Nothing to decode.
+        ("f8e4m3 channel f16", "f8e4m3", {"warpgroups": 3}, False),
+        ("f8e4m3 channel f16", "f8e4m3", {"columns": 64, "column_tiles": 2}, False),
+    ],
+)
+def test_warpgroups_of_bytes_take_turns_by_the_sums_of_a_stage(
+    codec: str, activation: str, schedule: dict[str, Any], turns: bool
+) -> None:
+    spec = LinearSpec(n=8192, k=8192, codec=codec, activation=activation, aligned=True, x_scale="token")
+    fields = {"columns": 128, "warpgroups": 2, "row_tiles": 1, "steps": 2, "stages": 3, **schedule}
+    assert is_ping_pong(spec, Schedule(**fields)) == turns
+    kernel = linear_kernel(spec, Schedule(**fields))
+    assert ("ping_pong = true" in kernel.mlir) == turns
+
+
 def test_a_producer_needs_room_for_its_warp() -> None:
-    with pytest.raises(LowlpValueError, match="producer: must be false, as a block has at most 32 warps, and 8 x 4 mul"):
+    with pytest.raises(
+        LowlpValueError, match="producer: must be false, as a block has at most 32 warps, and 8 x 4 mul"
+    ):
         Schedule(columns=8, warps=8, slices=4, stages=2)
     assert Schedule(columns=8, warps=8, slices=4, stages=2, producer=False).threads == 1024
 

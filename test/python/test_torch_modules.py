@@ -121,7 +121,7 @@ def changed_header(state: dict[str, Any], **fields: Any) -> dict[str, Any]:
     ("change", "message"),
     [
         (lambda state: changed_header(state, version=9), "header: version 9 is not known; this lowlp reads 1"),
-        (lambda state: changed_header(state, packed_format=3), "packed_format 3 is not known; this lowlp reads 5"),
+        (lambda state: changed_header(state, packed_format=4), "packed_format 4 is not known; this lowlp reads 5"),
         (lambda state: changed_header(state, dtype="uint5"), "dtype is 'uint4', and that of the state 'uint5'"),
         (lambda state: {**state, "packed": state["packed"].float()}, "packed: expected elements of torch.int32, got"),
         (lambda state: {name: t for name, t in state.items() if name != "zeros"}, 'Missing key.* "zeros"'),

@@ -62,6 +62,11 @@ class LowlpConfig(QuantizationConfigMixin):  # type: ignore[misc]
             raise LowlpTypeError(f"rules: expected a mapping, got {type(rules).__name__}")
         if version != VERSION:
             raise LowlpValueError(f"version: this lowlp reads checkpoints of version {VERSION}, got {version!r:.20}")
+        if packed_format != PACKED_FORMAT_VERSION:
+            raise LowlpValueError(
+                f"packed_format: this lowlp reads weights of packed format {PACKED_FORMAT_VERSION}, got "
+                f"{packed_format!r:.20}: quantize the model again"
+            )
         if dtype is None and options and not {"lut", "vq"} & options.keys():
             raise LowlpValueError(f"{next(iter(options))}: goes with dtype, which is not given")
         self.quant_method = METHOD

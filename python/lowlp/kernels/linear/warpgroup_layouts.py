@@ -167,10 +167,11 @@ def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether warpgroups begin the products of a stage in turn: two whose products are long.
+    """Whether warpgroups begin the products of a stage in turn.
 
-    Not where codes become halves whose scales multiply accumulators at the end of a tile. With so short a decoding
-    turns made products take up to 1.4 times as long, on an H100 (docs/adr/0104). Of bytes, see `_bytes_take_turns`.
+    Of halves two whose products are long do. Not where codes become halves whose scales multiply accumulators at the
+    end of a tile: with so short a decoding turns made products take up to 1.4 times as long, on an H100
+    (docs/adr/0104). Of bytes, see `_bytes_take_turns`.
     """
     if spec.is_of_bytes:
         return _bytes_take_turns(spec, schedule)
@@ -179,26 +180,25 @@ def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
-    """By what 80 pairs of kernels of bytes took on an H200 with turns and without (docs/adr/0110).
+    """By what 244 pairs of kernels of bytes took on an H200 with turns and without (docs/adr/0110).
 
-    Sums that begin anew are added while others multiply, if turns keep warpgroups apart; where a stage of 8-bit floats
-    has several, turns keep them apart too long. Kernels with one sum for a row have nothing to add, and turns cost 2
-    to 5 % of their time.
+    Turns keep warpgroups apart, so that one adds its sums while others multiply; where a stage of 8-bit floats has
+    several sums, too far apart. Where a row is one sum there is nothing to add, and turns cost 1 to 6 %; tiles of two
+    times 128 columns and more keep theirs, as these were not timed without.
     """
-    if schedule.columns_of_block < _LONG_COLUMNS or schedule.warpgroups not in (2, 3):
+    if schedule.columns_of_block < _LONG_COLUMNS:
         return False
     is_single = schedule.column_tiles == 1
     if is_one_sum(spec):
         return _has_long_products(schedule) and not is_single
-    has_one_sum_a_stage = schedule.stage_k <= segment_k(spec, schedule)
-    is_decoded = spec.bits < 8
+    is_decoded, has_one_sum = spec.bits < 8, schedule.stage_k <= segment_k(spec, schedule)
     if schedule.warpgroups == 3:
-        return is_single and is_decoded and has_one_sum_a_stage
+        return is_single and is_decoded and has_one_sum and (schedule.has_tile_each or not spec.is_of_integers)
+    if schedule.warpgroups != 2:
+        return False
     if spec.is_of_integers:
         return is_single
-    if is_single or is_decoded:
-        return has_one_sum_a_stage
-    return not has_one_sum_a_stage
+    return has_one_sum and (is_single or is_decoded)
 
 
 def has_columns(spec: LinearSpec, columns: int) -> bool:

@@ -35,7 +35,7 @@ DECODING = ("LOP3", "PRMT", "SHF", "IADD3", "IMAD", "HADD2", "HFMA2", "F2FP")
         ("int4", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.25),
         # A byte is a stored code as it is. What is left are addresses.
         ("int8", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.2),
-        # Warps rotate words that they share, a fourth of an instruction a register, and do not branch.
+        # Warps rotate words that they share, half an instruction a register, and do not branch.
         ("int1", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.65),
         ("int2", "int8", WARPGROUPS, "IGMMA", 8, 1, 0.65),
         ("int2", "f8e4m3", FLOATS, "QGMMA", 4, 1, 1.5),

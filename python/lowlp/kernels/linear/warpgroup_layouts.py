@@ -186,7 +186,7 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
     several sums, too far apart. Where a row is one sum there is nothing to add, and turns cost 1 to 6 %; tiles of two
     times 128 columns and more keep theirs, as these were not timed without.
     """
-    if schedule.columns_of_block < _LONG_COLUMNS:
+    if schedule.columns_of_block < _LONG_COLUMNS or schedule.warpgroups not in (2, 3):
         return False
     is_single = schedule.column_tiles == 1
     if is_one_sum(spec):
@@ -194,8 +194,6 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
     is_decoded, has_one_sum = spec.bits < 8, schedule.stage_k <= segment_k(spec, schedule)
     if schedule.warpgroups == 3:
         return is_single and is_decoded and has_one_sum and (schedule.has_tile_each or not spec.is_of_integers)
-    if schedule.warpgroups != 2:
-        return False
     if spec.is_of_integers:
         return is_single
     return has_one_sum and (is_single or is_decoded)

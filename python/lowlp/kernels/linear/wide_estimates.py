@@ -217,8 +217,8 @@ _MANY_HALVES: Final = _Many(
 )
 
 # Of bytes, fitted to 836 kernels of 100 problems with more than 112 rows on an H200, those near the best of their
-# problem 3 to 6 % apart (docs/adr/0108). Of floats, whose sums begin anew; of integers that are one sum for a row; and
-# of integers with scales of groups.
+# problem 3 to 6 % apart (docs/adr/0108). Of floats, whose sums begin anew, and whose tiles side by side are by
+# docs/adr/0110; of integers that are one sum for a row; and of integers with scales of groups.
 _MANY_FLOATS: Final = _Many(
     own=_Taking(0.524, 1820, 3.37),
     cluster=_Taking(0.527, 1950, 0.785),

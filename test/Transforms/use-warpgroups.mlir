@@ -259,6 +259,55 @@ lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads 
 
 // -----
 
+!ring = !lowlp.shared<4x16x64xf16, local(4, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
+!short = !lowlp.shared<4x128x1xf16>
+!long = !lowlp.shared<4x128x64xf16>
+!row = !lowlp.tile<128x1xf16, spatial(8, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!a = !lowlp.tile<128x64xf16, spatial(8, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 8), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 8), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// A load of one instruction goes before two products, a longer one before one.
+// CHECK-LABEL: lowlp.kernel @ahead
+// CHECK: lowlp.load_shared %{{.*}}[%c0, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
+// CHECK: lowlp.load_shared %{{.*}}[%c1, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
+// CHECK: lowlp.load_shared %{{.*}}[%c2, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
+// CHECK-NOT: !lowlp.shared<4x128x64xf16>
+// CHECK: lowlp.wgmma %
+// CHECK: lowlp.load_shared %{{.*}}[%c2, %c0, %c0] in_bounds : !lowlp.shared<4x128x64xf16>
+// CHECK: lowlp.wgmma %
+// CHECK-NOT: lowlp.load_shared
+// CHECK: lowlp.wgmma %
+// WARPS-LABEL: lowlp.kernel @ahead
+lowlp.kernel @ahead() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %ring = lowlp.alloc_shared : !ring
+  %short = lowlp.alloc_shared : !short
+  %long = lowlp.alloc_shared : !long
+  %x = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
+  %xt = lowlp.transpose %x [1, 0] : !x -> !xt
+  %w0 = lowlp.load_shared %short[%c0, %c0, %c0] in_bounds : !short -> !row
+  %a0 = lowlp.broadcast %w0 : !row -> !a
+  %d0 = lowlp.dot %a0, %xt, %zeros : !a, !xt, !sum
+  %w1 = lowlp.load_shared %short[%c1, %c0, %c0] in_bounds : !short -> !row
+  %a1 = lowlp.broadcast %w1 : !row -> !a
+  %d1 = lowlp.dot %a1, %xt, %d0 : !a, !xt, !sum
+  %w2 = lowlp.load_shared %short[%c2, %c0, %c0] in_bounds : !short -> !row
+  %b2 = lowlp.broadcast %w2 : !row -> !a
+  %l2 = lowlp.load_shared %long[%c2, %c0, %c0] in_bounds : !long -> !a
+  %a2 = lowlp.mul %b2, %l2 : !a
+  %d2 = lowlp.dot %a2, %xt, %d1 : !a, !xt, !sum
+  %view = lowlp.view %d2 : !sum -> !sum
+  lowlp.return
+}
+
+// -----
+
 // Bits in words of 32, seen as bits on the way to operand b.
 !ring = !lowlp.shared<2x16x16xui32, local(2, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)>
 !words = !lowlp.tile<4x2x32x4xui32, spatial(4, 1, 1, 1).local(1, 2, 1, 1).spatial(1, 1, 32, 1).local(1, 1, 1, 4)>

@@ -249,12 +249,23 @@ def test_a_cluster_has_a_tile() -> None:
         # Nothing to decode.
         ("f8e4m3 channel f16", "f8e4m3", {"warpgroups": 3}, False),
         ("f8e4m3 channel f16", "f8e4m3", {"columns": 64, "column_tiles": 2}, False),
+        # Of halves by where scales go.
+        ("int4 g128 f16", "f16", {"columns": 64, "column_tiles": 2}, True),
+        ("int4 g128 f16", "f16", {"columns": 96, "warpgroups": 3}, True),
+        ("int4 g128 f16", "f16", {"columns": 64}, False),
+        ("int4 g128 f16", "f16", {"columns": 64, "row_tiles": 2}, False),
+        ("int4 g128 f16", "f16", {"scales_on": "weights"}, True),
+        ("int4 g128 f16", "f16", {"columns": 112, "column_tiles": 2, "scales_on": "weights"}, False),
+        ("int4 g128 f16", "f16", {"columns": 112, "warpgroups": 3, "scales_on": "weights"}, False),
+        ("int4 g128 f16", "f16", {"columns": 176, "warpgroups": 3, "scales_on": "weights"}, True),
+        ("int4 channel f16", "f16", {"scales_on": "rows"}, False),
     ],
 )
-def test_warpgroups_of_bytes_take_turns_by_the_sums_of_a_stage(
+def test_warpgroups_take_turns_by_the_sums_of_a_stage(
     codec: str, activation: str, schedule: dict[str, Any], turns: bool
 ) -> None:
-    spec = LinearSpec(n=8192, k=8192, codec=codec, activation=activation, aligned=True, x_scale="token")
+    x_scale = "" if activation == "f16" else "token"
+    spec = LinearSpec(n=8192, k=8192, codec=codec, activation=activation, aligned=True, x_scale=x_scale)
     fields = {"columns": 128, "warpgroups": 2, "row_tiles": 1, "steps": 2, "stages": 3, **schedule}
     assert is_ping_pong(spec, Schedule(**fields)) == turns
     kernel = linear_kernel(spec, Schedule(**fields))

@@ -143,6 +143,7 @@ private:
   /// Loads of shared memory go before the product in front of them, so that
   /// they arrive while it is begun, or before two (docs/adr/0112).
   void hoistLoads() {
+    hasRowsInTurn = findRowsInTurn();
     for (Operation &op : llvm::make_early_inc_range(block))
       if (auto load = dyn_cast<LoadSharedOp>(op))
         hoist(load);
@@ -181,7 +182,9 @@ private:
   /// Whether a load goes before a second product. By measurement that gains with
   /// few columns, and with halves whatever the columns, as long as it is one
   /// instruction's registers that are held longer (docs/adr/0112).
-  static bool goesBeforeTwo(LoadSharedOp load, DotOp product) {
+  bool goesBeforeTwo(LoadSharedOp load, DotOp product) const {
+    if (hasRowsInTurn)
+      return false;
     constexpr int64_t kMostColumns = 64, kMostBits = 128;
     TileType tile = load.getType();
     int64_t bits = tile.getLayout().numLocals() *
@@ -190,6 +193,21 @@ private:
     bool isShort = product.getType().getShape()[1] <= kMostColumns ||
                    *getElementBits(fragments.getElementType()) == 16;
     return isShort && bits <= kMostBits && llvm::isPowerOf2_64(bits);
+  }
+
+  /// Whether products of other rows stand between those that add up. Two of them
+  /// are one step along K, and the words of two would not fit the registers.
+  bool findRowsInTurn() const {
+    DotOp last;
+    for (DotOp dot : block.getOps<DotOp>()) {
+      if (!isProduct(dot))
+        continue;
+      if (last && isPassedOn(last) && dot.getC() != last.getResult() &&
+          dot.getA() != last.getA())
+        return true;
+      last = dot;
+    }
+    return false;
   }
 
   static bool isNumber(Operation &op) {
@@ -324,6 +342,7 @@ private:
   DenseMap<Value, Value> passedOn;
   SmallVector<Operation *> deferred;
   SmallVector<Operation *> arrivals;
+  bool hasRowsInTurn = false;
 };
 
 struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {

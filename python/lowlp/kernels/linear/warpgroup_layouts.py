@@ -24,6 +24,9 @@ _COLUMNS_AT_ONCE = 16
 _SWIZZLED_ROWS = 8
 # Of a product that is long.
 _LONG_COLUMNS = 128
+# From which on warpgroups take turns whose sums of groups are added, and three of halves whose sums are not.
+_COLUMNS_OF_ADDED = 96
+_COLUMNS_OF_THREE = 176
 
 
 class Layouts:
@@ -169,14 +172,21 @@ def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether warpgroups begin the products of a stage in turn.
 
-    Of halves two whose products are long do. Not where codes become halves whose scales multiply accumulators at the
-    end of a tile: with so short a decoding turns made products take up to 1.4 times as long, on an H100
-    (docs/adr/0104). Of bytes, see `_bytes_take_turns`.
+    Of halves those do whose sums are added group by group, from 96 columns on (0.86 to 0.98 of the time without, on an
+    H200), and else two whose products are long, and three whose products are longer (docs/adr/0104, 0112). Not where
+    codes become halves whose scales multiply accumulators at the end of a tile: with so short a decoding turns made
+    products take up to 1.4 times as long, on an H100. Of bytes, see `_bytes_take_turns`.
     """
     if spec.is_of_bytes:
         return _bytes_take_turns(spec, schedule)
-    is_short = schedule.scales_on == "rows" and spec.vectors is None
-    return _has_long_products(schedule) and not is_short
+    if spec.vectors is None:
+        if schedule.scales_on == "accumulators" and schedule.row_tiles == 1:
+            return schedule.warpgroups in (2, 3) and schedule.columns_of_block >= _COLUMNS_OF_ADDED
+        if schedule.scales_on == "rows":
+            return False
+        if schedule.warpgroups == 3:
+            return schedule.column_tiles == 1 and schedule.columns >= _COLUMNS_OF_THREE
+    return _has_long_products(schedule)
 
 
 def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:

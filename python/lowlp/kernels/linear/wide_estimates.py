@@ -43,6 +43,7 @@ class _Wide(NamedTuple):
     exchange_us         what the blocks of a cluster take to exchange accumulators
     fill_us             until the first stages are there, for each KB of one, of all blocks of an SM
     pair_us             less, for each further block of an SM
+    apart               of cycles, what two blocks of one warpgroup leave, each of which waits for stages by itself
     floats, groups      cycles of 64 x 16 weights for each column, to add what begins anew every 128 along K, or for
                         shorter groups more often: sums of 8-bit floats, and of groups of integers
     """
@@ -61,6 +62,7 @@ class _Wide(NamedTuple):
     exchange_us: Mapping[int, float]
     fill_us: float
     pair_us: float
+    apart: float
     floats: float = 0.0
     groups: float = 0.0
 
@@ -68,7 +70,7 @@ class _Wide(NamedTuple):
 # Fitted to 561 kernels of 40 problems with 17 to 64 rows on an H200, 8 % apart (docs/adr/0097); of bytes to 418 of 32
 # with 17 to 112 rows on an H200, 5 % apart where they are fast, from what 918 others took on (docs/adr/0107, 0108).
 _WIDE_HALVES: Final = _Wide(
-    0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44
+    0.50, 5.97, 4.78, 3.87, 2.87, 106, 96, 0.185, 0.06, 2.59, 0.348, {2: 0.49, 4: 0.8, 8: 1.37}, 0.00915, 0.44, 0.9
 )
 _WIDE_BYTES: Final = _Wide(
     column=0.389,
@@ -85,6 +87,7 @@ _WIDE_BYTES: Final = _Wide(
     exchange_us={2: 0.61, 4: 0.91, 8: 1.6},
     fill_us=0.0025,
     pair_us=0.618,
+    apart=0.9,
     floats=0.156,
     groups=0.287,
 )
@@ -117,6 +120,8 @@ def _us_of_few(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> 
     # A loop over the stages of one tile is shorter than one that also ends tiles.
     between = form.own_stage if schedule.has_tile_each else form.stage
     compute = (products * cycles + between * stages_of_sm) / device.cycles_per_us
+    if schedule.warpgroups == 1 and schedule.blocks_per_sm > 1 and blocks > device.multiprocessors:
+        compute *= form.apart
     ending = 0.0
     if schedule.cluster > 1:
         ending = form.exchange_us[schedule.cluster]

@@ -89,7 +89,7 @@ _WIDE_BYTES: Final = _Wide(
     pair_us=0.618,
     apart=0.9,
     floats=0.156,
-    groups=0.287,
+    groups=0.2,
 )
 _MOST_OF_FEW: Final = {False: 64, True: 112}
 """Rows of x up to which kernels are estimated as those of few, of halves and of bytes."""
@@ -214,7 +214,7 @@ _MANY_HALVES: Final = _Many(
     number=0.118,
     scaled=0.792,
     line=0.0209,
-    third=0.975,
+    third=1.05,
     pair=1.07,
     sharing=_Sharing(3.35, 2.24, 3.12e-05),
     ring=Ring(358, 65.3, 3.25),

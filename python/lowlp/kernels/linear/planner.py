@@ -70,10 +70,10 @@ class Corrections(NamedTuple):
 
 
 CORRECTIONS: Final = (
-    Corrections(Correction(0.989, 0.86), Correction(0.918, 0.86)),
-    Corrections(Correction(1.001, 0.79), Correction(0.937, 0.54)),
-    Corrections(Correction(1.029, 0.08), Correction(0.992, 1.18)),
-    Corrections(Correction(1.004, 0.85), Correction(1.021, 0.28)),
+    Corrections(Correction(0.978, 0.83), Correction(0.924, 0.67)),
+    Corrections(Correction(0.993, 0.74), Correction(0.942, 0.35)),
+    Corrections(Correction(1.014, 0.15), Correction(0.967, 0.93)),
+    Corrections(Correction(1.010, 0.40), Correction(1.019, 0.0)),
 )
 """For each of `CLASSES_OF_ROWS`, and for more: `lowlp.benchmarks.activations.calibration` fits them."""
 

@@ -310,6 +310,7 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
         + small_groups
         + supers
         + _registers_of_long_stages(spec, schedule)
+        + (0 if on_weights else _registers_of_units(spec, schedule, accumulators))
         + (_registers_of_bytes_of_warps(spec, schedule) if spec.is_of_bytes else 0)
         + accumulators
         + (0 if on_weights else accumulators // parts)
@@ -317,6 +318,14 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
         + tiles_of_part * (4 + spec.bits // 2)
         + (_REGISTERS_OF_GATHERS if spec.table not in ("", "tensor") else 0)
     )
+
+
+def _registers_of_units(spec: LinearSpec, schedule: Schedule, accumulators: int) -> int:
+    """Of groups that neither divide a unit along K nor are whole units, so that a step has three units or more: sums and
+    x of several groups, by what 200 kernels of groups of 48, 80 and 96 spilled."""
+    if schedule.units < 3 or not has_small_groups(spec):
+        return 0
+    return accumulators + schedule.columns * (2 * schedule.steps - 1) + 4
 
 
 def _registers_of_bytes_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
@@ -386,9 +395,10 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
 def _most_registers(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
     """How many registers a thread that multiplies may have."""
     shares = schedule.warpgroups > 1 and not schedule.has_tile_each and not spec.is_of_bytes
+    has_long_stages = schedule.warpgroups == 4 and schedule.steps >= 4 and not spec.is_of_bytes
     if exchanges_registers(schedule, device):
         margin = _NARROW_MARGIN if schedule.warpgroups > 2 else 0
-        if schedule.warpgroups == 4 and schedule.steps >= 4 and not spec.is_of_bytes:
+        if has_long_stages:
             margin += _MARGIN_OF_LONG_STAGES
         if shares and schedule.scales_on == "accumulators" and spec.groups > 1:
             margin += _MARGIN_OF_SUMS
@@ -399,4 +409,8 @@ def _most_registers(spec: LinearSpec, schedule: Schedule, device: Device) -> int
         # What a quarter of an SM has of the warps of all blocks.
         warps = (schedule.threads // 32 + schedule.producer) * schedule.blocks_per_sm
         threads = -(-warps // 4) * 128
-    return min(232, 64 * 1024 // threads - (_MARGIN_OF_PAIRS if shares and schedule.blocks_per_sm > 1 else 0))
+    margin = _MARGIN_OF_PAIRS if shares and schedule.blocks_per_sm > 1 else 0
+    if has_long_stages:
+        # With 112 columns `ptxas` has too few registers for products, and lets each wait for the one before.
+        margin += _MARGIN_OF_LONG_STAGES + _NARROW_MARGIN
+    return min(232, 64 * 1024 // threads - margin)

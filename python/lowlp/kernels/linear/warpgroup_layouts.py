@@ -194,7 +194,8 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
 
     Turns keep warpgroups apart, so that one adds its sums while others multiply; where a stage of 8-bit floats has
     several sums, too far apart. Where a row is one sum there is nothing to add, and turns cost 1 to 6 %; tiles of two
-    times 128 columns and more keep theirs, as these were not timed without.
+    times 128 columns and more keep theirs, as these were not timed without. Three warpgroups that share tiles gain with
+    codes of 2 bits (0.91), and lose as much with those of 1 bit (docs/adr/0112).
     """
     if schedule.columns_of_block < _LONG_COLUMNS or schedule.warpgroups not in (2, 3):
         return False
@@ -203,7 +204,8 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
         return _has_long_products(schedule) and not is_single
     is_decoded, has_one_sum = spec.bits < 8, schedule.stage_k <= segment_k(spec, schedule)
     if schedule.warpgroups == 3:
-        return is_single and is_decoded and has_one_sum and (schedule.has_tile_each or not spec.is_of_integers)
+        is_of_bits = spec.is_of_integers and spec.bits == 1
+        return is_single and is_decoded and has_one_sum and (schedule.has_tile_each or not is_of_bits)
     if spec.is_of_integers:
         return is_single
     return has_one_sum and (is_single or is_decoded)

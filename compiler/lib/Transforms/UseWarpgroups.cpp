@@ -179,24 +179,25 @@ private:
       op->moveBefore(place);
   }
 
-  /// Whether a load goes before a second product. By measurement that gains with
-  /// few columns, and with halves whatever the columns, as long as it is one
-  /// instruction's registers that are held longer (docs/adr/0112).
+  /// Whether a load goes before a second product. By measurement that gains
+  /// with few columns, and with halves whatever the columns, as long as it is
+  /// one instruction's registers that are held longer (docs/adr/0112).
   bool goesBeforeTwo(LoadSharedOp load, DotOp product) const {
     if (hasRowsInTurn)
       return false;
     constexpr int64_t kMostColumns = 64, kMostBits = 128;
     TileType tile = load.getType();
-    int64_t bits = tile.getLayout().numLocals() *
-                   *getElementBits(tile.getElementType());
+    int64_t bits =
+        tile.getLayout().numLocals() * *getElementBits(tile.getElementType());
     TileType fragments = product.getA().getType();
     bool isShort = product.getType().getShape()[1] <= kMostColumns ||
                    *getElementBits(fragments.getElementType()) == 16;
     return isShort && bits <= kMostBits && llvm::isPowerOf2_64(bits);
   }
 
-  /// Whether products of other rows stand between those that add up. Two of them
-  /// are one step along K, and the words of two would not fit the registers.
+  /// Whether products of other rows stand between those that add up. Two of
+  /// them are one step along K, and the words of two would not fit the
+  /// registers.
   bool findRowsInTurn() const {
     DotOp last;
     for (DotOp dot : block.getOps<DotOp>()) {

@@ -310,7 +310,6 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
         + small_groups
         + supers
         + _registers_of_long_stages(spec, schedule)
-        + (0 if on_weights else _registers_of_units(spec, schedule, accumulators))
         + (_registers_of_bytes_of_warps(spec, schedule) if spec.is_of_bytes else 0)
         + accumulators
         + (0 if on_weights else accumulators // parts)
@@ -318,14 +317,6 @@ def _registers_of_warps(spec: LinearSpec, schedule: Schedule) -> int:
         + tiles_of_part * (4 + spec.bits // 2)
         + (_REGISTERS_OF_GATHERS if spec.table not in ("", "tensor") else 0)
     )
-
-
-def _registers_of_units(spec: LinearSpec, schedule: Schedule, accumulators: int) -> int:
-    """Of groups that neither divide a unit along K nor are whole units, so that a step has three units or more: sums and
-    x of several groups, by what 200 kernels of groups of 48, 80 and 96 spilled."""
-    if schedule.units < 3 or not has_small_groups(spec):
-        return 0
-    return accumulators + schedule.columns * (2 * schedule.steps - 1) + 4
 
 
 def _registers_of_bytes_of_warps(spec: LinearSpec, schedule: Schedule) -> int:

@@ -253,6 +253,7 @@ def test_a_cluster_has_a_tile() -> None:
         # Of halves by where scales go.
         ("int4 g128 f16", "f16", {"columns": 64, "column_tiles": 2}, True),
         ("int4 g128 f16", "f16", {"columns": 96, "warpgroups": 3}, True),
+        ("int4 g128 f16", "f16", {"columns": 96}, True),
         ("int4 g128 f16", "f16", {"columns": 64}, False),
         ("int4 g128 f16", "f16", {"columns": 64, "row_tiles": 2}, False),
         ("int4 g128 f16", "f16", {"scales_on": "weights"}, True),
@@ -260,6 +261,7 @@ def test_a_cluster_has_a_tile() -> None:
         ("int4 g128 f16", "f16", {"columns": 112, "warpgroups": 3, "scales_on": "weights"}, False),
         ("int4 g128 f16", "f16", {"columns": 176, "warpgroups": 3, "scales_on": "weights"}, True),
         ("int4 channel f16", "f16", {"scales_on": "rows"}, False),
+        ("int4 channel f16", "f16", {"columns": 96}, False),
     ],
 )
 def test_warpgroups_take_turns_by_the_sums_of_a_stage(

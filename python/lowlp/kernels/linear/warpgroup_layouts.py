@@ -180,11 +180,11 @@ def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     if spec.is_of_bytes:
         return _bytes_take_turns(spec, schedule)
     if spec.vectors is None:
-        if schedule.scales_on == "accumulators" and schedule.row_tiles == 1:
+        if schedule.scales_on == "accumulators" and spec.groups > 1 and schedule.row_tiles == 1:
             return schedule.warpgroups in (2, 3) and schedule.columns_of_block >= _COLUMNS_OF_ADDED
         if schedule.scales_on == "rows":
             return False
-        if schedule.warpgroups == 3:
+        if schedule.scales_on == "weights" and schedule.warpgroups == 3:
             return schedule.column_tiles == 1 and schedule.columns >= _COLUMNS_OF_THREE
     return _has_long_products(schedule)
 

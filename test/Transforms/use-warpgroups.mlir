@@ -289,19 +289,23 @@ lowlp.kernel @ahead() attributes {grid = affine_map<() -> (1)>, num_threads = 25
   %ring = lowlp.alloc_shared : !ring
   %short = lowlp.alloc_shared : !short
   %long = lowlp.alloc_shared : !long
-  %x = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
-  %xt = lowlp.transpose %x [1, 0] : !x -> !xt
+  %x0 = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
+  %t0 = lowlp.transpose %x0 [1, 0] : !x -> !xt
+  %x1 = lowlp.load_shared %ring[%c1, %c0, %c0] in_bounds : !ring -> !x
+  %t1 = lowlp.transpose %x1 [1, 0] : !x -> !xt
+  %x2 = lowlp.load_shared %ring[%c2, %c0, %c0] in_bounds : !ring -> !x
+  %t2 = lowlp.transpose %x2 [1, 0] : !x -> !xt
   %w0 = lowlp.load_shared %short[%c0, %c0, %c0] in_bounds : !short -> !row
   %a0 = lowlp.broadcast %w0 : !row -> !a
-  %d0 = lowlp.dot %a0, %xt, %zeros : !a, !xt, !sum
+  %d0 = lowlp.dot %a0, %t0, %zeros : !a, !xt, !sum
   %w1 = lowlp.load_shared %short[%c1, %c0, %c0] in_bounds : !short -> !row
   %a1 = lowlp.broadcast %w1 : !row -> !a
-  %d1 = lowlp.dot %a1, %xt, %d0 : !a, !xt, !sum
+  %d1 = lowlp.dot %a1, %t1, %d0 : !a, !xt, !sum
   %w2 = lowlp.load_shared %short[%c2, %c0, %c0] in_bounds : !short -> !row
   %b2 = lowlp.broadcast %w2 : !row -> !a
   %l2 = lowlp.load_shared %long[%c2, %c0, %c0] in_bounds : !long -> !a
   %a2 = lowlp.mul %b2, %l2 : !a
-  %d2 = lowlp.dot %a2, %xt, %d1 : !a, !xt, !sum
+  %d2 = lowlp.dot %a2, %t2, %d1 : !a, !xt, !sum
   %view = lowlp.view %d2 : !sum -> !sum
   lowlp.return
 }

@@ -195,16 +195,15 @@ private:
     return isShort && bits <= kMostBits && llvm::isPowerOf2_64(bits);
   }
 
-  /// Whether products of other rows stand between those that add up. Two of
-  /// them are one step along K, and the words of two would not fit the
-  /// registers.
+  /// Whether products of several tiles of rows follow each other, which read the
+  /// same part of x: two of them are one step along K, and the words of two
+  /// steps would not fit the registers.
   bool findRowsInTurn() const {
     DotOp last;
     for (DotOp dot : block.getOps<DotOp>()) {
       if (!isProduct(dot))
         continue;
-      if (last && isPassedOn(last) && dot.getC() != last.getResult() &&
-          dot.getA() != last.getA())
+      if (last && dot.getB() == last.getB() && dot.getA() != last.getA())
         return true;
       last = dot;
     }

@@ -24,7 +24,8 @@ _COLUMNS_AT_ONCE = 16
 _SWIZZLED_ROWS = 8
 # Of a product that is long.
 _LONG_COLUMNS = 128
-# From which on warpgroups take turns whose sums of groups are added, and three of halves whose sums are not.
+# Fewest columns with which warpgroups of halves take turns: where sums of groups are added, and of three that scale
+# weights.
 _COLUMNS_OF_ADDED = 96
 _COLUMNS_OF_THREE = 176
 
@@ -172,9 +173,9 @@ def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether warpgroups begin the products of a stage in turn.
 
-    Of halves those do whose sums are added group by group, from 96 columns on (0.86 to 0.98 of the time without, on an
-    H200), and else two whose products are long, and three whose products are longer (docs/adr/0104, 0112). Not where
-    codes become halves whose scales multiply accumulators at the end of a tile: with so short a decoding turns made
+    Of halves two or three with one tile of rows do whose sums are added group by group, from 96 columns on (0.86 to 0.98
+    of the time without, on an H200); three that scale weights, with one tile of 176 columns or more; and else two whose
+    products are long (docs/adr/0104, 0112). Not where codes become halves whose scales multiply accumulators at the end of a tile: with so short a decoding turns made
     products take up to 1.4 times as long, on an H100. Of bytes, see `_bytes_take_turns`.
     """
     if spec.is_of_bytes:
@@ -195,7 +196,7 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
     Turns keep warpgroups apart, so that one adds its sums while others multiply; where a stage of 8-bit floats has
     several sums, too far apart. Where a row is one sum there is nothing to add, and turns cost 1 to 6 %; tiles of two
     times 128 columns and more keep theirs, as these were not timed without. Three warpgroups that share tiles gain with
-    codes of 2 bits (0.91), and lose as much with those of 1 bit (docs/adr/0112).
+    codes of 2 bits (0.91 to 0.97), and lose as much with those of 1 bit (docs/adr/0112); others were not timed.
     """
     if schedule.columns_of_block < _LONG_COLUMNS or schedule.warpgroups not in (2, 3):
         return False
@@ -204,8 +205,8 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
         return _has_long_products(schedule) and not is_single
     is_decoded, has_one_sum = spec.bits < 8, schedule.stage_k <= segment_k(spec, schedule)
     if schedule.warpgroups == 3:
-        is_of_bits = spec.is_of_integers and spec.bits == 1
-        return is_single and is_decoded and has_one_sum and (schedule.has_tile_each or not is_of_bits)
+        may_share = not spec.is_of_integers or spec.bits == 2
+        return is_single and is_decoded and has_one_sum and (schedule.has_tile_each or may_share)
     if spec.is_of_integers:
         return is_single
     return has_one_sum and (is_single or is_decoded)

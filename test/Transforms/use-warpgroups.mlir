@@ -310,6 +310,43 @@ lowlp.kernel @ahead() attributes {grid = affine_map<() -> (1)>, num_threads = 25
   lowlp.return
 }
 
+// Where products of two tiles of rows follow each other, before one only, also where each is a group of its own.
+// CHECK-LABEL: lowlp.kernel @rows_in_turn
+// CHECK: lowlp.load_shared %{{.*}}[%c0, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
+// CHECK: lowlp.load_shared %{{.*}}[%c1, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
+// CHECK-NOT: !lowlp.shared<4x128x1xf16>
+// CHECK: lowlp.wgmma %
+// CHECK: lowlp.load_shared %{{.*}}[%c2, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
+// CHECK: lowlp.wgmma %
+// CHECK: lowlp.wgmma %
+// WARPS-LABEL: lowlp.kernel @rows_in_turn
+lowlp.kernel @rows_in_turn() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %ring = lowlp.alloc_shared : !ring
+  %short = lowlp.alloc_shared : !short
+  %x0 = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
+  %t0 = lowlp.transpose %x0 [1, 0] : !x -> !xt
+  %x1 = lowlp.load_shared %ring[%c1, %c0, %c0] in_bounds : !ring -> !x
+  %t1 = lowlp.transpose %x1 [1, 0] : !x -> !xt
+  %w0 = lowlp.load_shared %short[%c0, %c0, %c0] in_bounds : !short -> !row
+  %a0 = lowlp.broadcast %w0 : !row -> !a
+  %d0 = lowlp.dot %a0, %t0, %zeros : !a, !xt, !sum
+  %w1 = lowlp.load_shared %short[%c1, %c0, %c0] in_bounds : !short -> !row
+  %a1 = lowlp.broadcast %w1 : !row -> !a
+  %d1 = lowlp.dot %a1, %t0, %zeros : !a, !xt, !sum
+  %w2 = lowlp.load_shared %short[%c2, %c0, %c0] in_bounds : !short -> !row
+  %a2 = lowlp.broadcast %w2 : !row -> !a
+  %d2 = lowlp.dot %a2, %t1, %zeros : !a, !xt, !sum
+  %sum = lowlp.add %d0, %d1 : !sum
+  %all = lowlp.add %sum, %d2 : !sum
+  %view = lowlp.view %all : !sum -> !sum
+  lowlp.return
+}
+
 // -----
 
 // Bits in words of 32, seen as bits on the way to operand b.

@@ -268,7 +268,7 @@ lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads 
 !xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 8), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
-// A load of one instruction goes before two products, a longer one before one.
+// A load of few bits goes before two products, a longer one before one.
 // CHECK-LABEL: lowlp.kernel @ahead
 // CHECK: lowlp.load_shared %{{.*}}[%c0, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>
 // CHECK: lowlp.load_shared %{{.*}}[%c1, %c0, %c0] in_bounds : !lowlp.shared<4x128x1xf16>

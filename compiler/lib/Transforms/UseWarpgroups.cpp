@@ -180,8 +180,8 @@ private:
   }
 
   /// Whether a load goes before a second product. By measurement that gains
-  /// with few columns, and with halves whatever the columns, as long as it is
-  /// one instruction's registers that are held longer (docs/adr/0112).
+  /// with few columns, and with halves whatever the columns, as long as few
+  /// registers are held longer (docs/adr/0112).
   bool goesBeforeTwo(LoadSharedOp load, DotOp product) const {
     if (hasRowsInTurn)
       return false;
@@ -195,8 +195,8 @@ private:
     return isShort && bits <= kMostBits && llvm::isPowerOf2_64(bits);
   }
 
-  /// Whether products of several tiles of rows follow each other, which read the
-  /// same part of x: two of them are one step along K, and the words of two
+  /// Whether products of several tiles of rows follow each other, which read
+  /// the same part of x: two of them are one step along K, and the words of two
   /// steps would not fit the registers.
   bool findRowsInTurn() const {
     DotOp last;

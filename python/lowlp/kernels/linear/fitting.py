@@ -402,6 +402,6 @@ def _most_registers(spec: LinearSpec, schedule: Schedule, device: Device) -> int
         threads = -(-warps // 4) * 128
     margin = _MARGIN_OF_PAIRS if shares and schedule.blocks_per_sm > 1 else 0
     if has_long_stages:
-        # With 112 columns `ptxas` has too few registers for products, and lets each wait for the one before.
+        # With 112 columns `ptxas` has too few registers, and makes each product wait for the one before; 104 fit.
         margin += _MARGIN_OF_LONG_STAGES + _NARROW_MARGIN
     return min(232, 64 * 1024 // threads - margin)

@@ -43,7 +43,7 @@ class _Wide(NamedTuple):
     exchange_us         what the blocks of a cluster take to exchange accumulators
     fill_us             until the first stages are there, for each KB of one, of all blocks of an SM
     pair_us             less, for each further block of an SM
-    apart               of cycles, what two blocks of one warpgroup leave, each of which waits for stages by itself
+    apart               of cycles, what blocks of one warpgroup that share an SM leave (docs/adr/0112)
     floats, groups      cycles of 64 x 16 weights for each column, to add what begins anew every 128 along K, or for
                         shorter groups more often: sums of 8-bit floats, and of groups of integers
     """
@@ -183,7 +183,7 @@ class _Many(NamedTuple):
     number                for each accumulator of a tile, to end it
     scaled                cycles for each that scaling accumulators takes
     line                  for each 64 bytes of a stage, which come from the L2 cache
-    third                 of cycles beside products, what a third warpgroup leaves of them
+    third                 by which a third warpgroup multiplies the cycles beside products
     pair                  of those of the tensor cores, where tiles lie side by side
     scattered_stage       how much longer stages take of shares of equal length, which begin anywhere along K
     """

@@ -173,10 +173,11 @@ def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether warpgroups begin the products of a stage in turn.
 
-    Of halves two or three with one tile of rows do whose sums are added group by group, from 96 columns on (0.86 to 0.98
-    of the time without, on an H200); three that scale weights, with one tile of 176 columns or more; and else two whose
-    products are long (docs/adr/0104, 0112). Not where codes become halves whose scales multiply accumulators at the end of a tile: with so short a decoding turns made
-    products take up to 1.4 times as long, on an H100. Of bytes, see `_bytes_take_turns`.
+    Of halves two or three with one tile of rows do whose sums are added group by group, from 96 columns on (0.86 to
+    0.98 of the time without, on an H200); three that scale weights, with one tile of 176 columns or more; and else two
+    whose products are long (docs/adr/0104, 0112). Not where codes become halves whose scales multiply accumulators at
+    the end of a tile: with so short a decoding turns made products take up to 1.4 times as long, on an H100. Of bytes,
+    see `_bytes_take_turns`.
     """
     if spec.is_of_bytes:
         return _bytes_take_turns(spec, schedule)

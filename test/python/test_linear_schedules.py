@@ -244,6 +244,7 @@ def test_a_cluster_has_a_tile() -> None:
         ("int1 g128 f16", "int8", {"warpgroups": 3}, False),
         ("int4 g128 f16", "int8", {"warpgroups": 3}, False),
         ("int1 g128 f16", "int8", {"warpgroups": 3, "share_tiles": False}, True),
+        ("int2 g128 f16", "int8", {"warpgroups": 3, "share_tiles": False}, True),
         ("f4e2m1 channel f16", "f8e4m3", {}, True),
         ("f4e2m1 channel f16", "f8e4m3", {"steps": 4}, False),
         ("f4e2m1 channel f16", "f8e4m3", {"warpgroups": 3}, True),

@@ -143,48 +143,45 @@ private:
   /// Loads of shared memory go before the product in front of them, so that
   /// they arrive while it is begun, or before two (docs/adr/0112).
   void hoistLoads() {
-    hasRowsInTurn = findRowsInTurn();
-    for (Operation &op : llvm::make_early_inc_range(block))
-      if (auto load = dyn_cast<LoadSharedOp>(op))
+    bool hasRowsInTurn = findRowsInTurn();
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto load = dyn_cast<LoadSharedOp>(op);
+      if (!load)
+        continue;
+      DotOp product = hoist(load);
+      if (product && !hasRowsInTurn && goesBeforeTwo(load, product))
         hoist(load);
+    }
   }
 
-  /// Moves a load before the products in front of it, together with the numbers
-  /// that it needs, if all else that lies between can stand after it.
-  void hoist(LoadSharedOp load) {
-    SmallVector<Operation *> moved = {load};
-    Operation *place = nullptr;
-    size_t numMoved = 0;
-    for (Operation *at = load->getPrevNode(); at; at = at->getPrevNode()) {
+  /// Moves an op before the product in front of it, together with the numbers
+  /// that it needs, if all else that lies between can stand after it. Returns
+  /// the product; null where the op stays.
+  DotOp hoist(Operation *op) {
+    SmallVector<Operation *> moved = {op};
+    for (Operation *at = op->getPrevNode(); at; at = at->getPrevNode()) {
       bool isNeeded = llvm::any_of(at->getUsers(), [&](Operation *user) {
         return llvm::is_contained(moved, user);
       });
       if (isNeeded && !isNumber(*at))
-        break;
+        return {};
       if (isNeeded) {
         moved.push_back(at);
       } else if (isProduct(at)) {
-        bool isSecond = place != nullptr;
-        place = at;
-        numMoved = moved.size();
-        if (isSecond || !goesBeforeTwo(load, cast<DotOp>(at)))
-          break;
+        for (Operation *other : llvm::reverse(moved))
+          other->moveBefore(at);
+        return cast<DotOp>(at);
       } else if (!onlyReads(at)) {
-        break;
+        return {};
       }
     }
-    if (!place)
-      return;
-    for (Operation *op : llvm::reverse(ArrayRef(moved).take_front(numMoved)))
-      op->moveBefore(place);
+    return {};
   }
 
   /// Whether a load goes before a second product. By measurement that gains
   /// with few columns, and with halves whatever the columns, as long as few
   /// registers are held longer (docs/adr/0112).
-  bool goesBeforeTwo(LoadSharedOp load, DotOp product) const {
-    if (hasRowsInTurn)
-      return false;
+  static bool goesBeforeTwo(LoadSharedOp load, DotOp product) {
     constexpr int64_t kMostColumns = 64, kMostBits = 128;
     TileType tile = load.getType();
     int64_t bits =
@@ -342,7 +339,6 @@ private:
   DenseMap<Value, Value> passedOn;
   SmallVector<Operation *> deferred;
   SmallVector<Operation *> arrivals;
-  bool hasRowsInTurn = false;
 };
 
 struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {

@@ -123,10 +123,11 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
 
     Of the products of a block at most `products_in_flight` of the schedule are in flight: while
     one multiplies, the operand of the next is made. Ops that use accumulators are put off until the wait for them, and
-    the loads of an operand are put before the product in front of it, and before one more where a load is of at most 128 bits of a
-    thread, a power of two, and products have 64 columns at most or are of halves; not where several tiles of rows take turns. A chain of products, each of which adds to the
-    accumulators of the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders
-    memory or has regions, all products are waited for; a `lowlp.mbarrier_arrive` among them goes after that wait, as it says that the
+    the loads of an operand are put before the product in front of it. Loads of at most 128 bits of a thread, a power of two, go
+    before one more where products have 64 columns at most or are of halves, unless several tiles of rows take turns. A
+    chain of products, each of which adds to the accumulators of the one before, has one wait. At the end of the block, and
+    before any op that cannot be put off and orders memory or has regions, all products are waited for; a
+    `lowlp.mbarrier_arrive` among them goes after that wait, as it says that the
     stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
     of the product.
 

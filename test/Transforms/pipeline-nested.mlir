@@ -101,7 +101,7 @@ lowlp.kernel @first_thread(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lo
 
 // What the block keeps in shared memory the producer reads too, once all warps have said that it is there.
 // CHECK-LABEL: lowlp.kernel @kept
-// CHECK: %[[KEPT:.*]] = lowlp.alloc_mbarriers arrivals 1 by_warps : !lowlp.mbarriers<1>
+// CHECK: %[[KEPT:.*]] = lowlp.alloc_mbarriers arrivals 32 : !lowlp.mbarriers<1>
 // CHECK: %[[TABLE:.*]] = lowlp.alloc_shared : !lowlp.shared<32xsi32>
 // CHECK: lowlp.producer_warp {
 // CHECK: lowlp.wait_for_dependencies

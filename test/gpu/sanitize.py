@@ -27,7 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOOLS = ("memcheck", "synccheck", "racecheck")
-MODULES = ("optimised", "epilogues", "clusters", "groups", "codebooks", "caches", "experts")
+MODULES = ("optimised", "epilogues", "clusters", "groups", "codebooks", "caches", "quantised", "experts")
 _ERRORS = re.compile(r"^=+ ERROR SUMMARY: (\d+) errors?", re.MULTILINE)
 _HAZARDS = re.compile(r"^=+ RACECHECK SUMMARY: .*\((\d+) errors?, (\d+) warnings?\)", re.MULTILINE)
 _CASES = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)

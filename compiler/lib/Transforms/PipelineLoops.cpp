@@ -127,8 +127,8 @@ private:
     for (Operation *tile : keptTiles)
       tile->moveBefore(&kernel.getBody().front().front());
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    int64_t numWarps =
-        static_cast<int64_t>(kernel.getNumThreads()) / kThreadsPerWarp;
+    auto numThreads = static_cast<int64_t>(kernel.getNumThreads());
+    int64_t numWarps = numThreads / kThreadsPerWarp;
     auto make = [&](int64_t count, int64_t arrivals, bool byWarps) {
       auto type = MbarriersType::get(builder.getContext(), count);
       return AllocMbarriersOp::create(builder, loc, type, arrivals, byWarps)
@@ -138,8 +138,9 @@ private:
     empty = make(numStages, numWarps * loads.numBlocks, /*byWarps=*/true);
     if (loads.numBlocks > 1)
       markMulticast(empty.getDefiningOp());
+    // Each thread arrives for what it stored, so that racecheck can follow it.
     if (!keptTiles.empty())
-      kept = make(1, numWarps, /*byWarps=*/true);
+      kept = make(1, numThreads, /*byWarps=*/false);
     // After all that the copies use.
     Operation *last = full.getDefiningOp();
     while (isa<AllocSharedOp, AllocMbarriersOp>(last))

@@ -28,6 +28,7 @@ from quantized_products import activations, weights
 K = 512
 FEW = Schedule(16, stages=3, warps=2, row_tiles=2, slices=4, steps=1)
 MANY = Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=2)
+TURNS = Schedule(128, stages=3, warpgroups=2, row_tiles=1, steps=2)
 BYTES = (
     ("int4", "int8", -1, FEW, 9),
     ("int4", "int8", 128, FEW, 16),
@@ -35,6 +36,10 @@ BYTES = (
     ("int8", "int8", -1, Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=2, column_tiles=2), 130),
     ("int4", "int8", -1, Schedule(32, stages=3, warpgroups=1, row_tiles=1, steps=2, cluster=2), 33),
     ("int4", "int8", 128, MANY, 70),
+    # Words are loaded ahead of two products; warpgroups take turns.
+    ("int2", "int8", 128, MANY, 64),
+    ("int2", "int8", 128, TURNS, 130),
+    ("f8e4m3", "f8e4m3", 128, TURNS, 130),
     ("f8e4m3", "f8e4m3", -1, MANY, 70),
 )
 """Weights, type of x, group, schedule, rows."""

@@ -25,13 +25,15 @@ _GAIN: Final = 0.97
 
 # What cuBLAS takes for halves on an H100: to begin and to end, operations a microsecond, and for each weight along K.
 # Of more operations than `_MANY` power allows fewer, and kernels that decode in the product, whose estimate knows
-# nothing of that, fewer still. Fitted to 104 products of 500 rows and more, 7 % apart (docs/adr/0106).
+# nothing of that, fewer still. Fitted to 104 products of 500 rows and more, 7 % apart (docs/adr/0106); the part of the
+# time of results' bytes that is not hidden, which is much where K is short, to 104 of an H200 (docs/adr/0113).
 _BEGIN_US: Final = 6.0
 _OPERATIONS: Final = 780e6
 _MANY: Final = 6e11
 _OPERATIONS_BEYOND: Final = 715e6
 _DECODED_BEYOND: Final = 620e6
 _US_OF_K: Final = 3.0e-4
+_OF_RESULTS: Final = 0.6
 # To decode a slab: its launch, the part of the bandwidth that it reaches with what the product finds in caches, and the
 # microseconds that instructions take for each weight.
 _DECODE_US: Final = 4.7
@@ -61,7 +63,9 @@ def parts_of_slabs(n: int, k: int) -> list[slice]:
 def product_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What a library takes for the product of as many halves."""
     in_library = _operations(spec, m) / _OPERATIONS / _of_device(device)
-    return _BEGIN_US + in_library + _limited_us(spec, m, _OPERATIONS_BEYOND, device) + _US_OF_K * spec.k
+    in_library += _limited_us(spec, m, _OPERATIONS_BEYOND, device)
+    written = _OF_RESULTS * 2.0 * spec.n * m / device.bytes_per_us
+    return _BEGIN_US + in_library + _US_OF_K * spec.k + written
 
 
 def _operations(spec: LinearSpec, m: int) -> float:

@@ -99,7 +99,7 @@ lowlp.kernel @first_thread(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lo
 !word = !lowlp.tile<32xsi32, spatial(32)>
 !table = !lowlp.shared<32xsi32, local(32)>
 
-// What the block keeps in shared memory the producer reads too, once all warps have said that it is there.
+// What the block keeps in shared memory the producer reads too, once all threads have said that it is there.
 // CHECK-LABEL: lowlp.kernel @kept
 // CHECK: %[[KEPT:.*]] = lowlp.alloc_mbarriers arrivals 32 : !lowlp.mbarriers<1>
 // CHECK: %[[TABLE:.*]] = lowlp.alloc_shared : !lowlp.shared<32xsi32>

@@ -15,10 +15,11 @@ from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import operands_as_meant
 from lowlp.kernels.linear.operands import host_operands, slabs_of, spec_for
-from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
+from lowlp.kernels.linear.slab_estimates import parts_of_slabs, product_us, slabs_take_less
 from lowlp.kernels.linear.slabs import slab_kernel, slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
+from lowlp.schedules.device import H200
 
 _TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
@@ -119,6 +120,13 @@ def test_when_slabs_take_less(codec: str, m: int, wanted: bool) -> None:
 def test_books_by_block_take_slabs_where_power_limits(m: int, wanted: bool) -> None:
     spec = LinearSpec(57344, 8192, Codec.parse("vec4:1x8:f16:256x256 channel f16"), "f16", "f16", aligned=True)
     assert slabs_take_less(spec, schedule_for(spec, m), m) == wanted
+
+
+def test_short_rows_do_not_hide_what_results_take() -> None:
+    """An H200: by slabs NF4 took 31 us, and a library's product of halves alone 18."""
+    spec = LinearSpec(7168, 256, "lut4:f32:tensor g16 bf16", "bf16", "bf16", aligned=True)
+    assert not slabs_take_less(spec, schedule_for(spec, 1669), 1669)
+    assert product_us(spec, 1669, H200) == pytest.approx(18, abs=1)
 
 
 def test_which_weights_f16_holds() -> None:

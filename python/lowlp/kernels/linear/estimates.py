@@ -36,8 +36,8 @@ _SCALE_SUM: Final = (1.84, 0.42)
 _LOAD_SCALES: Final = (17.6, 0.8)
 _SHARE_SCALES: Final = 18.0
 
-# Of tables of 5 bits and more: units of 16 x 64 weights in a stage of a warp, of some 160 instructions each, more than
-# which come from memory again for each stage; and times as many cycles that these take (docs/adr/0113).
+# Of tables of at least so many bits, with few columns and small groups: the most units of 16 x 64 weights in a stage of
+# a warp whose instructions stay in the cache, and the factor on its cycles beyond that (docs/adr/0113).
 _LONG_TABLES: Final = 5
 _CACHED_UNITS_OF_TABLES: Final = 13
 _FETCHED_INSTRUCTIONS: Final = 1.6
@@ -162,9 +162,9 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     for_each_cycle = form.warp
     if has_small_groups(spec) and not has_many_columns:
         cycles, for_each_cycle = _SMALL_GROUPS * cycles + _SMALL_GROUPS_STAGE, _SMALL_GROUPS_WARP[schedule.scales_on]
-    if spec.table and spec.bits >= _LONG_TABLES:
         units = schedule.row_tiles * schedule.units * schedule.steps
-        cycles *= _FETCHED_INSTRUCTIONS if units > _CACHED_UNITS_OF_TABLES else 1.0
+        if spec.table and spec.bits >= _LONG_TABLES and units > _CACHED_UNITS_OF_TABLES:
+            cycles *= _FETCHED_INSTRUCTIONS
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
     cycles_of_stage = max(warps_of_quarter * cycles, form.stage + for_each_cycle * cycles)
     cycles_of_stage += _SHARE_STAGE if is_shared and has_many_columns else 0

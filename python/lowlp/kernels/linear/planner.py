@@ -70,10 +70,10 @@ class Corrections(NamedTuple):
 
 
 CORRECTIONS: Final = (
-    Corrections(Correction(0.999, 0.62), Correction(0.899, 0.87)),
-    Corrections(Correction(1.004, 0.68), Correction(0.878, 0.99)),
-    Corrections(Correction(1.026, 0.15), Correction(0.949, 1.0)),
-    Corrections(Correction(1.020, 0.0), Correction(1.021, 0.25)),
+    Corrections(Correction(0.978, 0.83), Correction(0.924, 0.67)),
+    Corrections(Correction(0.993, 0.74), Correction(0.942, 0.35)),
+    Corrections(Correction(1.014, 0.15), Correction(0.967, 0.93)),
+    Corrections(Correction(1.010, 0.40), Correction(1.019, 0.0)),
 )
 """For each of `CLASSES_OF_ROWS`, and for more: `lowlp.benchmarks.activations.calibration` fits them."""
 

@@ -9,6 +9,7 @@ from lowlp.schedules.device import H200, Device
 from .codebooks.schedules import codebook_us
 from .codebooks.wide_schedules import wide_us
 from .estimates import estimated_us
+from .operands import NUMPY_TYPES
 from .schedule import Schedule
 from .slabs import has_books_in_shared
 from .spec import LinearSpec
@@ -25,15 +26,16 @@ _GAIN: Final = 0.97
 
 # What cuBLAS takes for halves on an H100: to begin and to end, operations a microsecond, and for each weight along K.
 # Of more operations than `_MANY` power allows fewer, and kernels that decode in the product, whose estimate knows
-# nothing of that, fewer still. Fitted to 104 products of 500 rows and more, 7 % apart (docs/adr/0106); the part of the
-# time of results' bytes that is not hidden, which is much where K is short, to 104 of an H200 (docs/adr/0113).
+# nothing of that, fewer still. Fitted to 104 products of 500 rows and more, 7 % apart (docs/adr/0106). Where rows are
+# shorter than `_HIDING_K`, products do not hide all of the time that the results' bytes take (docs/adr/0113).
 _BEGIN_US: Final = 6.0
 _OPERATIONS: Final = 780e6
 _MANY: Final = 6e11
 _OPERATIONS_BEYOND: Final = 715e6
 _DECODED_BEYOND: Final = 620e6
 _US_OF_K: Final = 3.0e-4
-_OF_RESULTS: Final = 0.6
+_OF_RESULTS: Final = 0.8
+_HIDING_K: Final = 2048
 # To decode a slab: its launch, the part of the bandwidth that it reaches with what the product finds in caches, and the
 # microseconds that instructions take for each weight.
 _DECODE_US: Final = 4.7
@@ -64,7 +66,8 @@ def product_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What a library takes for the product of as many halves."""
     in_library = _operations(spec, m) / _OPERATIONS / _of_device(device)
     in_library += _limited_us(spec, m, _OPERATIONS_BEYOND, device)
-    written = _OF_RESULTS * 2.0 * spec.n * m / device.bytes_per_us
+    written = spec.n * m * NUMPY_TYPES[spec.out].itemsize / device.bytes_per_us
+    written *= _OF_RESULTS * max(0.0, 1 - spec.k / _HIDING_K)
     return _BEGIN_US + in_library + _US_OF_K * spec.k + written
 
 

@@ -69,7 +69,7 @@ def test_each_shape_is_chosen_for_by_the_others():
 
 
 def test_corrections_are_those_of_what_was_measured(measured):
-    """Fitted again, to the same shapes, they come out the same but for what was rounded; the others were never fitted."""
+    """Fitted again, to the same shapes, they come out the same but for what was rounded; others were not fitted."""
     of_fit = [one for one in measured if one.shape in FITTED]
     assert len(of_fit) == 84
     for found, kept in zip(fitted(of_fit), CORRECTIONS, strict=True):

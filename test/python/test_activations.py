@@ -227,6 +227,7 @@ def test_mistakes_are_named(arguments: dict[str, object], message: str) -> None:
         ({"zeros": 1.5}, "zeros: must be a whole number, got 1.5"),
         ({"zeros": float("nan")}, r"zeros: must be below 2\^31 in magnitude, got nan"),
         ({"zeros": 2**40}, r"zeros: must be below 2\^31 in magnitude, got 1099511627776"),
+        ({"scales": 1e39}, r"scales: must be finite in float32, or NaN, got 1e\+39"),
         ({"scales": 10**400}, r"scales: must be below 2\^128 in magnitude, got 1000"),
         ({"codes": np.ma.array(np.zeros((2, 4), np.int8))}, "codes: masked arrays are not supported"),
         ({"sums": [1, 2]}, "sums: expected a numpy array, as codes are one, got list"),

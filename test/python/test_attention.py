@@ -203,3 +203,12 @@ def test_an_empty_batch_gives_an_empty_result() -> None:
     cache = lowlp.KVCache(pages=1, page=16, kv_heads=1, head_dim=64, dtype="f16", device="cpu")
     q = np.zeros((0, 2, 64), np.float16)
     assert lowlp.attention_decode(q, cache, np.zeros((0, 1), np.int32), np.zeros(0, np.int32)).shape == (0, 2, 64)
+
+
+def test_a_cap_that_no_score_reaches() -> None:
+    """Kernels multiply it by log2(e), which may be more than float32 has."""
+    cache = lowlp.KVCache(pages=1, page=16, kv_heads=1, head_dim=64, dtype="f16")
+    q = np.random.default_rng(3).standard_normal((1, 1, 64)).astype(np.float16)
+    lowlp.kv_append(cache, q, q, np.arange(1))
+    y = lowlp.attention_decode(q, cache, np.zeros((1, 1), np.int32), np.ones(1, np.int32), softcap=3e38)
+    np.testing.assert_allclose(np.asarray(y, np.float32), q, rtol=2e-3, atol=1e-3)

@@ -44,6 +44,17 @@ def test_tensors_that_do_not_fit(changed: dict[str, Any], message: str, tmp_path
     refused(write_model(tmp_path, tensors, GPTQ), message)
 
 
+def test_what_the_config_says_is_there(tmp_path: Path) -> None:
+    """Groups would be read in another order, and codes about another zero point."""
+    without_order = {name: array for name, array in TENSORS.items() if name != "layer.g_idx"}
+    refused(write_model(tmp_path, without_order, GPTQ | {"desc_act": True}), r"layer\.g_idx: is missing, and desc_act")
+    words = {"layer.qweight": np.zeros((128, 4), np.int32), "layer.scales": np.ones((2, 32), np.float16)}
+    awq = {"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}
+    refused(write_model(tmp_path, words, awq | {"zero_point": True}), r"layer\.qzeros: is missing, and zero_point")
+    (read,) = dict(lowlp.checkpoints.read(write_model(tmp_path, words, awq | {"zero_point": False}))).values()
+    assert str(read.codec) == "int4 g64 f16"
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

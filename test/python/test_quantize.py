@@ -216,6 +216,11 @@ def test_progress() -> None:
         ({"w": [[1.0]]}, "w: expected a numpy array or a torch tensor on the CPU, got list"),
         ({"zero_point": 1}, "zero_point: expected a bool, got 1"),
         ({"group_size": "4"}, "group_size: expected an int, or None for a whole row, got '4'"),
+        ({"group_size": np.array([4, 4])}, r"group_size: expected an int, or None for a whole row, got array"),
+        ({"zero_point": np.array([1, 0])}, r"zero_point: expected a bool, got array"),
+        ({"progress": np.array([1, 0])}, r"progress: expected a bool, got array"),
+        ({"search": b"abc"}, "search: expected a bool or a sequence of numbers, got b'abc'"),
+        ({"search": {}}, "search: expected a bool or a sequence of numbers, got {}"),
     ],
 )
 def test_refuses_types(changes: dict[str, Any], message: str) -> None:
@@ -238,6 +243,8 @@ def with_value(value: float, kind: Any = np.float32) -> Any:
         ({"w": np.zeros(8, np.float32)}, r"w: expected shape \[N, K\] with N, K >= 1, got \[8\]"),
         ({"w": np.zeros((2, 0), np.float32)}, r"got \[2, 0\]"),
         ({"group_size": 3}, r"group_size: must divide K = 8 \(or be None or -1 for a whole row\), got 3"),
+        ({"book_per": np.array([4, 4])}, "book_per: goes with vq, which is not given"),
+        ({"seed": "a"}, "seed: must be an int of at least 0, got 'a'"),
         ({"scale_dtype": "f64"}, "scale_dtype: must be one of f16, bf16, f32, e8m0, e4m3, got 'f64'"),
         ({"dtype": "f6e3m2", "zero_point": True}, "zero_point: allowed for integer types only, got dtype f6e3m2"),
         ({"dtype": "bf16"}, r"dtype: bf16 has 16 bits; a code has 1\.\.8"),

@@ -160,6 +160,7 @@ CODES, SCALES = np.zeros((2, 8), np.uint8), np.ones((2, 2), np.float16)
         ({"offsets": SCALES.astype(int)}, "offsets: expected elements of float16, bfloat16 or float32, got int64"),
         ({"group_size": 4.0}, "group_size: expected an int, or None for a whole row, got 4.0"),
         ({"group_size": True}, "group_size: expected an int"),
+        ({"group_size": np.array([4, 4])}, "group_size: expected an int"),
         ({"dtype": 6}, "dtype: expected a name such as 'int6' or a DType, got int"),
     ],
 )

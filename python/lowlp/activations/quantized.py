@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -177,6 +178,8 @@ class QuantizedActivations:
         bits = 31 if dtype == "int32" else 128
         if (dtype == "int32" or isinstance(value, int)) and not abs(value) < 2**bits:
             raise LowlpValueError(f"{argument}: must be below 2^{bits} in magnitude, got {value!r:.40}")
+        if dtype == "float32" and math.isfinite(value) and not abs(value) < 2.0**bits:
+            raise LowlpValueError(f"{argument}: must be finite in float32, or NaN, got {value!r:.40}")
         if dtype == "int32" and value != int(value):
             raise LowlpValueError(f"{argument}: must be a whole number, got {value}")
         if is_torch_tensor(self._codes):

@@ -38,7 +38,10 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
             f"{settings.where}: AWQ of version {version!r:.20} packs in another order, which is not read; allowed: gemm"
         )
     size = settings.integer("group_size", "q_group_size")
+    has_zeros = settings.flag("zero_point", default=False)
     for name in files.ending(".qweight"):
+        if has_zeros and f"{name}.qzeros" not in files:
+            raise CheckpointError(f"{name}.qzeros: is missing, and zero_point is true in {settings.where}")
         yield layer_of(files, name, size)
 
 

@@ -3,7 +3,7 @@
     qweight  int32 [ceil(K b / 32), N]        codes, a stream along K of each column; planar in gptq_p
     qzeros   int32 [groups, ceil(N b / 32)]   zero points, a stream along N
     scales   float [groups, N]
-    g_idx    int32 [K], the group of each column; may be missing
+    g_idx    int32 [K], the group of each column; may be missing where columns have their order (desc_act is not true)
 
     W[n, k] = scales[g, n] * (q[k, n] - z[g, n])
 
@@ -67,6 +67,9 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
             raise CheckpointError(f"{settings.where}: bits must be given, one of {', '.join(map(str, BITS))}")
         size = own.integer("group_size", "q_group_size")
         symmetric = bool(own.flag("sym", default=False))
+        has_order = bool(own.flag("desc_act", default=False)) and f"{layer}.g_idx" not in files
+        if has_order and len(files.shape(f"{layer}.scales")) == 2 and files.shape(f"{layer}.scales")[0] > 1:
+            raise CheckpointError(f"{layer}.g_idx: is missing, and desc_act is true in {settings.where}")
         yield layer_of(files, layer, Form(bits, size, _VERSIONS[name], symmetric, _made_by_gptqmodel(settings)))
 
 

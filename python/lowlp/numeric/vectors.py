@@ -164,7 +164,7 @@ def _made(vector: int, bits: int, books: int, entries: str, block: Sequence[int]
 
 
 def _block_of(book_per: object) -> list[int]:
-    if book_per == "tensor":
+    if isinstance(book_per, str) and book_per == "tensor":
         return []
     if not isinstance(book_per, tuple | list):
         raise LowlpTypeError(f"book_per: expected 'tensor' or a tuple such as (256, 256), got {book_per!r:.40}")

@@ -28,6 +28,8 @@ from .linear_on_cpu import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
 _F32_MAX: Final = float(np.finfo(np.float32).max)
+_MOST_CAP: Final = 2.0**127
+"""Of scores: a larger one is none in float32."""
 _OPTIONAL: Final = ("sinks", "recent_table")
 _UNSIGNED: Final = {"uint16": np.dtype(np.uint16), "uint32": np.dtype(np.uint32)}
 
@@ -251,7 +253,8 @@ def _read(
     if window is not None:
         numbers["window"] = extent(window, "window")
     if softcap is not None:
-        numbers["softcap"] = _number(softcap, "softcap", 0.0)
+        # Kernels multiply it by log2(e).
+        numbers["softcap"] = min(_number(softcap, "softcap", 0.0), _MOST_CAP)
     arrays = {"q": q.reshape(shape[0] * queries, heads, cache.head_dim), "block_table": table, "lengths": lengths}
     if sinks is not None:
         arrays["sinks"] = sinks

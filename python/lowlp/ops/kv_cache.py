@@ -323,7 +323,7 @@ def _cuda_device(device: Any) -> Any:
         raise LowlpValueError(f"device: must be 'cpu', or a CUDA device with PyTorch imported, got {device!r:.40}")
     try:
         found = torch.device(device)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError, OverflowError):
         raise LowlpValueError(f"device: must be 'cpu' or a CUDA device, got {device!r:.40}") from None
     if found.type != "cuda":
         raise LowlpValueError(f"device: must be 'cpu' or a CUDA device, got {device!r:.40}")

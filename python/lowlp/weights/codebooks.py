@@ -185,7 +185,7 @@ def _block(
 ) -> tuple[int, ...]:
     """The extents of a block along all axes, 0 for all of one."""
     if not counts:
-        if book_per is not None and book_per != "tensor":
+        if book_per is not None and not (isinstance(book_per, str) and book_per == "tensor"):
             raise LowlpValueError(
                 f"book_per: must be 'tensor' for codebooks of all weights, got {book_per!r:.40}; those of blocks have "
                 f"shape [blocks of N, blocks of K, R, 2**b, v]"

@@ -51,10 +51,12 @@ def table_dtype(value: object, bits: int) -> DType:
 
 def group_size_of(k: int, group_size: int | None) -> int:
     """`group_size` as a number: None and -1 mean all of K. Raises where K is no multiple of it."""
-    if group_size is None or (group_size == -1 and not isinstance(group_size, bool)):
+    if group_size is None:
         return k
     if not isinstance(group_size, int | np.integer) or isinstance(group_size, bool):
-        raise LowlpTypeError(f"group_size: expected an int, or None for a whole row, got {group_size!r}")
+        raise LowlpTypeError(f"group_size: expected an int, or None for a whole row, got {group_size!r:.40}")
+    if group_size == -1:
+        return k
     if group_size < 1 or k % group_size:
         raise LowlpValueError(f"group_size: must divide K = {k} (or be None or -1 for a whole row), got {group_size}")
     return int(group_size)
@@ -285,7 +287,7 @@ def vector_meaning_of(shape: tuple[int, ...], books: Books, *, scales: object, g
     array = np.ones((1, 1), np.float32) if scales is None else _scales_of_vectors(scales)
     group: Group = "channel"
     size = k
-    if array.size == 1 and group_size in (None, "tensor"):
+    if array.size == 1 and (group_size is None or (isinstance(group_size, str) and group_size == "tensor")):
         group, array = "tensor", array.reshape(1, 1)
     elif group_size is None and array.ndim == len(shape) and array.shape[-1] > 1 and k % array.shape[-1] == 0:
         group = size = k // array.shape[-1]

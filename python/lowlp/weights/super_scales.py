@@ -81,10 +81,12 @@ def fields_of_scales(
 
 def checked_super_group_size(value: object, group_size: int) -> int | None:
     """As a number; None for a whole row. Raises `LowlpTypeError` and `LowlpValueError`."""
-    if value is None or (value == -1 and not isinstance(value, bool)):
+    if value is None:
         return None
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise LowlpTypeError(f"super_group_size: expected an int, or None for a whole row, got {value!r:.40}")
+    if value == -1:
+        return None
     size = int(value)
     if not 1 <= size <= MAX_GROUP_SIZE or size % group_size:
         limit = " of at most 2^63 - 1" if size > MAX_GROUP_SIZE else ""

@@ -34,7 +34,7 @@ takes in an order of its own.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeVar, cast
 
@@ -58,7 +58,7 @@ from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableE
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.two_level_scales import TwoLevelRule
 from lowlp.weights.quantize.vector_quantization import quantize_by_books, shares_of_importance
-from lowlp.weights.quantize.weight_arrays import checked_shape
+from lowlp.weights.quantize.weight_arrays import checked_seed, checked_shape
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.words import Words, WordsForm, empty_words, form_for
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
@@ -156,6 +156,7 @@ def quantize(
             vq=vq, book_per=book_per, importance=importance, seed=seed,
         )  # fmt: skip
         return found.pack_for(activation, rows)
+    checked_seed(seed)
     if isinstance(dtype, str) and dtype in NAMED_BOOKS and vq is None:
         named = NAMED_BOOKS[dtype]
         if book_per not in ("tensor", named.book_per):
@@ -175,7 +176,8 @@ def quantize(
         dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
     group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
     if isinstance(scale_dtype, _DefaultName):
-        scale_dtype = str(_SCALE if zero_point in ("float", "offset") else scale_dtype)
+        is_float = isinstance(zero_point, str) and zero_point in ("float", "offset")
+        scale_dtype = str(_SCALE if is_float else scale_dtype)
     ops, weights = library_of(w, "w")
     return quantize_with(
         ops,
@@ -199,7 +201,7 @@ def _refuse_with_books(**arguments: object) -> None:
 
 
 def _refuse_without_books(book_per: object, importance: object, search: object) -> None:
-    if book_per != "tensor":
+    if not (isinstance(book_per, str) and book_per == "tensor"):
         raise LowlpValueError("book_per: goes with vq, which is not given")
     if importance is not None and search is False:
         raise LowlpValueError("importance: goes with vq or search, of which neither is given")
@@ -362,8 +364,10 @@ def _search_factors(search: object, scale: str) -> tuple[float, ...]:
         default = (1.0, 2.0, 0.5) if scale == "e8m0" else SEARCH_FACTORS
         return default if search else ()
     try:
+        if isinstance(search, str | bytes | bytearray | Mapping | Set):
+            raise TypeError
         factors = tuple(float(factor) for factor in cast(Iterable[float], search))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         raise LowlpTypeError(f"search: expected a bool or a sequence of numbers, got {search!r:.40}") from None
     for factor in factors:
         if not 0 < factor < math.inf:

@@ -37,7 +37,7 @@ def quantize_by_books(
     shape = checked_shape(weights)
     if shape[-1] % vq.vector:
         raise LowlpValueError(f"w: K must be a multiple of the {vq.vector} weights of a code, got {list(shape)}")
-    if group_size == "tensor":
+    if isinstance(group_size, str) and group_size == "tensor":
         raise LowlpValueError("group_size: scales of books are by row or group, got 'tensor'")
     size, _ = group_of(shape[-1], group_size)
     check_whole_codes(size, vq)

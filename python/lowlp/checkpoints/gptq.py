@@ -43,6 +43,7 @@ class Form:
     version     'v1', 'v2' or 'planar'
     symmetric   whether zero points are said to be in the middle
     borrows     whether version 1 was made by subtractions from words
+    has_order   whether columns are said to have an order of their own, which `g_idx` gives
     """
 
     bits: int
@@ -50,6 +51,7 @@ class Form:
     version: str
     symmetric: bool
     borrows: bool = False
+    has_order: bool = False
 
 
 def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
@@ -67,10 +69,9 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
             raise CheckpointError(f"{settings.where}: bits must be given, one of {', '.join(map(str, BITS))}")
         size = own.integer("group_size", "q_group_size")
         symmetric = bool(own.flag("sym", default=False))
-        has_order = bool(own.flag("desc_act", default=False)) and f"{layer}.g_idx" not in files
-        if has_order and len(files.shape(f"{layer}.scales")) == 2 and files.shape(f"{layer}.scales")[0] > 1:
-            raise CheckpointError(f"{layer}.g_idx: is missing, and desc_act is true in {settings.where}")
-        yield layer_of(files, layer, Form(bits, size, _VERSIONS[name], symmetric, _made_by_gptqmodel(settings)))
+        has_order = bool(own.flag("desc_act", default=False))
+        form = Form(bits, size, _VERSIONS[name], symmetric, _made_by_gptqmodel(settings), has_order)
+        yield layer_of(files, layer, form)
 
 
 def _made_by_gptqmodel(settings: Settings) -> bool:
@@ -159,6 +160,8 @@ def _parts(files: TensorFiles, name: str, n: int, k: int, form: Form) -> Parts:
 def _grouping(files: TensorFiles, name: str, k: int, groups: int, form: Form) -> Grouping:
     if f"{name}.g_idx" in files:
         return listed_groups(files.array(f"{name}.g_idx", (k,), ("int32", "int64")), k, groups, f"{name}.g_idx")
+    if form.has_order and groups > 1:
+        raise CheckpointError(f"{name}.g_idx: is missing, and desc_act is true in the config")
     size = k if form.group_size in (None, -1) and groups == 1 else form.group_size
     if size is None or size < 1:
         size = -(-k // groups)

@@ -32,7 +32,7 @@ static Value getAccessedTile(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<LoadSharedOp, LoadScalarOp>(
           [](auto load) -> Value { return load.getSource(); })
-      .Case<LookupOp, LookupPairsOp>(
+      .Case<LookupOp, LookupPairsOp, AddLookupsOp>(
           [](auto lookup) -> Value { return lookup.getTable(); })
       .Case<StoreSharedOp, CopyAsyncOp>(
           [](auto store) { return store.getDestination(); })
@@ -76,7 +76,8 @@ std::optional<SharedUse> SharedTiles::getUse(Operation *op) const {
   if (number == numbers.end())
     return std::nullopt;
   SharedUse use{number->second};
-  use.reads = isa<LoadSharedOp, LoadScalarOp, LookupOp, LookupPairsOp>(op);
+  use.reads = isa<LoadSharedOp, LoadScalarOp, LookupOp, LookupPairsOp,
+                  AddLookupsOp>(op);
   use.writes = !use.reads;
   use.isAsync = isa<CopyAsyncOp>(op);
   if (auto store = dyn_cast<StoreSharedOp>(op))

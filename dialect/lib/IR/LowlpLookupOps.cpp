@@ -1,5 +1,6 @@
 //===- LowlpLookupOps.cpp - tables in shared memory -----------------------===//
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
 
 #include "llvm/Support/InterleavedRange.h"
@@ -135,6 +136,35 @@ LogicalResult LookupPairsOp::verify() {
   if (getType() != expected)
     return emitOpError("the result must be ")
            << expected << ", but is " << getType();
+  return success();
+}
+
+LogicalResult AddLookupsOp::verify() {
+  TileType codes = getCodes().getType(), sums = getSums().getType();
+  SharedType table = getTable().getType();
+  if (!codes.getElementType().isUnsignedInteger())
+    return emitOpError("codes must be unsigned integers, but are ")
+           << codes.getElementType();
+  if (codes.getRank() != 2)
+    return emitOpError("codes must have 2 dimensions, rows and columns, but "
+                       "have ")
+           << codes.getRank();
+  if (!table.getElementType().isF32() || table.getRank() < 2 ||
+      table.getLayout() != *SharedLayout::plain(Layout::local(
+                               std::vector<int64_t>(table.getShape()))))
+    return emitOpError("the table must be of f32, of entries by columns in "
+                       "row-major order, but is ")
+           << table;
+  int64_t columns = llvm::product_of(table.getShape().drop_front());
+  if (columns < codes.getShape()[1])
+    return emitOpError("the table must have at least ")
+           << codes.getShape()[1] << " columns, but has " << columns;
+  TileType expected =
+      TileType::get(getContext(), Float32Type::get(getContext()),
+                    *dropLocals(codes.getLayout(), /*dim=*/1));
+  if (sums != expected)
+    return emitOpError("the sums must be ")
+           << expected << ", but are " << sums;
   return success();
 }
 

@@ -69,6 +69,25 @@ Result<Layout> lowlp::reduce(const Layout &layout,
   return std::move(lists).build();
 }
 
+Result<Layout> lowlp::dropLocals(const Layout &layout, int64_t dim) {
+  Result<std::vector<bool>> marked = markDims({dim}, layout.rank());
+  if (!marked)
+    return Error{marked.error()};
+  ModeLists lists(layout);
+  auto isDropped = [&](const Digit &digit) {
+    return (*marked)[layout.modes()[digit.mode].dim];
+  };
+  for (const Digit &digit : lists.locals)
+    if (isDropped(digit)) {
+      std::vector<int> &modes = lists.dims[layout.modes()[digit.mode].dim];
+      modes.erase(std::find(modes.begin(), modes.end(), digit.mode));
+    }
+  lists.locals.erase(
+      std::remove_if(lists.locals.begin(), lists.locals.end(), isDropped),
+      lists.locals.end());
+  return std::move(lists).build();
+}
+
 Result<Layout> lowlp::permute(const Layout &layout,
                               const std::vector<int64_t> &dims) {
   int64_t rank = layout.rank();

@@ -74,6 +74,7 @@ from .kernels import Kernel as Kernel
 from .kernels import inline as inline
 from .kernels import kernel as kernel
 from .kernels import make_kernel as make_kernel
+from .lookups import add_lookups as add_lookups
 from .lookups import expand_table as expand_table
 from .lookups import lookup as lookup
 from .lookups import lookup_pairs as lookup_pairs
@@ -132,7 +133,7 @@ from .wgmma import wgmma_wait as wgmma_wait
 __all__ = [
     "Accumulators", "Codebook", "CodebookCache", "GlobalView", "Kernel", "KernelError", "KernelSchedule",
     "KernelTypeError", "KernelValueError", "Mbarriers", "PackedView", "Parameter", "Pointer", "Range", "Scalar",
-    "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers", "alloc_shared", "assume",
+    "SharedTile", "Tile", "VerificationError", "abs", "add_lookups", "alloc_global", "alloc_mbarriers", "alloc_shared", "assume",
     "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices", "broadcast_to", "cast", "ceildiv",
     "clamp", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit",
     "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros", "dot", "encode", "equal",

@@ -7,6 +7,7 @@ from typing import Final
 
 from lowlp._mlir import ir
 
+from .scalars import Scalar, as_index
 from .shared import SharedTile, as_shared
 from .source import type_error, value_error
 from .tiles import INTEGER_DTYPES, Tile, as_extents, as_named_tile, as_tile, emit_tile, require_dtype
@@ -87,3 +88,24 @@ def expand_table(table: SharedTile, expanded: SharedTile, *, slices: Sequence[in
     if slices is not None:
         attributes["slices"] = ir.DenseI64ArrayAttr.get(as_extents("slices", slices))
     trace.emit("lowlp.expand_table", [], [source.ir_value, target.ir_value], attributes)
+
+
+def add_lookups(codes: Tile, table: SharedTile, sums: Tile, *, column: int | Scalar = 0) -> Tile:
+    """The sums with what the codes name, each in the table of its column: `table[code, column + j]` for a code of column
+    j. A thread adds what its codes of a row name to its element of that row.
+
+    codes   unsigned integers, [rows, columns]; each must be the number of an entry, which the CPU target checks
+    table   a shared tile of f32, in row-major order, of entries by columns, which may be several dimensions
+    sums    f32, in the layout of the codes without what a thread holds along the columns: codes
+            `local(4, 1).spatial(8, 4).local(1, 8)` have sums `local(4, 1).spatial(8, 4)`
+
+    Where entries are products of x and vectors of a codebook, these are products of x and rows of weights (CodeGEMM).
+    Raises VerificationError where shapes and layouts do not fit, KernelTypeError for other
+    arguments.
+    """
+    tile, held = as_named_tile("codes", codes), as_shared("table", table)
+    added = as_named_tile("sums", sums)
+    require_dtype("codes", tile, tuple(name for name in INTEGER_DTYPES if name.startswith("uint")))
+    require_dtype("sums", added, ("f32",))
+    start = as_index("column", column)
+    return emit_tile("lowlp.add_lookups", added.dtype, added.layout, [tile, held, start, added])

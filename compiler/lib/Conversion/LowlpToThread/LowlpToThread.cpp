@@ -236,6 +236,7 @@ struct Plans {
     populateWorkspacePatterns(converter, patterns, workspace);
     populateGatherPatterns(converter, patterns, widths);
     populateLookupPatterns(converter, patterns);
+    populateAddLookupsPattern(converter, patterns);
     populateCodebookPatterns(converter, patterns, entries);
     populateCastPatterns(converter, patterns);
     populateConvertLayoutPatterns(converter, patterns, conversions);

@@ -296,6 +296,8 @@ void populateKernelPatterns(const mlir::TypeConverter &converter,
                             const SharedMemoryPlan &plan,
                             const WorkspacePlan &workspace,
                             const TensorMapPlan &tensorMaps);
+void populateAddLookupsPattern(const mlir::TypeConverter &converter,
+                               mlir::RewritePatternSet &patterns);
 void populateLookupPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 void populateMathPatterns(const mlir::TypeConverter &converter,

@@ -141,6 +141,46 @@ struct PrmtExpansion : ConvertOpToLLVMPattern<simt::PrmtOp> {
   }
 };
 
+/// The same by a selector that is not known.
+struct SelectBytesExpansion : ConvertOpToLLVMPattern<simt::SelectBytesOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::SelectBytesOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type narrow = op.getType(), wide = rewriter.getI64Type();
+    auto constant = [&](Type type, int64_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, type, value);
+    };
+    auto widen = [&](Value value) -> Value {
+      return LLVM::ZExtOp::create(rewriter, loc, wide, value);
+    };
+    Value high = LLVM::ShlOp::create(rewriter, loc, widen(adaptor.getB()),
+                                     constant(wide, 32));
+    Value both =
+        LLVM::OrOp::create(rewriter, loc, high, widen(adaptor.getA()));
+    Value result = constant(narrow, 0);
+    for (int64_t i = 0; i < 4; ++i) {
+      // Eight times the number of the byte.
+      Value number = LLVM::LShrOp::create(
+          rewriter, loc, adaptor.getSelector(), constant(narrow, 4 * i));
+      number =
+          LLVM::AndOp::create(rewriter, loc, number, constant(narrow, 7));
+      number =
+          LLVM::ShlOp::create(rewriter, loc, number, constant(narrow, 3));
+      Value byte =
+          LLVM::LShrOp::create(rewriter, loc, both, widen(number));
+      byte = LLVM::AndOp::create(rewriter, loc, byte, constant(wide, 0xff));
+      byte = LLVM::TruncOp::create(rewriter, loc, narrow, byte);
+      byte = LLVM::ShlOp::create(rewriter, loc, byte, constant(narrow, 8 * i));
+      result = LLVM::OrOp::create(rewriter, loc, result, byte);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 } // namespace
 
 LogicalResult lowlp::verifyVectorSizes(Operation *root) {
@@ -209,7 +249,8 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
-  patterns.add<FunnelShiftLowering, Lop3Expansion, PrmtExpansion>(converter);
+  patterns.add<FunnelShiftLowering, Lop3Expansion, PrmtExpansion,
+               SelectBytesExpansion>(converter);
 }
 
 Value lowlp::getByteAddress(OpBuilder &builder, Location loc, Value base,

@@ -65,6 +65,20 @@ struct PrmtLowering : ConvertOpToLLVMPattern<simt::PrmtOp> {
   }
 };
 
+struct SelectBytesLowering : ConvertOpToLLVMPattern<simt::SelectBytesOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::SelectBytesOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, createInstruction(rewriter, op.getLoc(),
+                                             "prmt.b32 $0, $1, $2, $3;",
+                                             "=r,r,r,r",
+                                             adaptor.getOperands()));
+    return success();
+  }
+};
+
 /// (x & mask) | bits of vectors of words.
 struct MaskedOrLowering : ConvertOpToLLVMPattern<arith::OrIOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -109,6 +123,6 @@ private:
 
 void lowlp::populateSimtBitsToNVVMPatterns(const LLVMTypeConverter &converter,
                                            RewritePatternSet &patterns) {
-  patterns.add<Lop3Lowering, PrmtLowering, MaskedOrLowering>(
+  patterns.add<Lop3Lowering, PrmtLowering, SelectBytesLowering, MaskedOrLowering>(
       converter, kInstructionBenefit);
 }

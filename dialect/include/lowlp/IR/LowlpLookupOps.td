@@ -93,4 +93,36 @@ def Lowlp_ExpandTableOp : Lowlp_Op<"expand_table", [MemoryEffects<[MemRead, MemW
   let hasVerifier = 1;
 }
 
+def Lowlp_AddLookupsOp : Lowlp_Op<"add_lookups", [MemoryEffects<[MemRead]>, AllTypesMatch<["sums", "result"]>]> {
+  let summary = "add what codes name, each in the table of its column";
+  let description = [{
+    Codes [rows, columns] name entries of as many tables of `f32`: the table is a shared tile of entries by columns, which may be
+    several dimensions, in row-major order, and code c of column j names `table[c, column + j]`. What a thread's codes of a row name is
+    added to its element of that row in `sums`, one after the other, in an order that the layout of the codes fixes. So a tile of sums is held as the
+    codes are, without what a thread holds along the columns: codes `local(4, 1).spatial(8, 4).local(1, 8)` have sums
+    `local(4, 1).spatial(8, 4)`, and `lowlp.reduce` makes whole rows of them.
+
+    Where an entry of each column is a product of x and a vector of a codebook, the sums are products of x and rows of weights, made
+    without one multiplication a weight (partial sums of codewords: CodeGEMM, LUT-GEMM).
+
+    ```mlir
+    %next = lowlp.add_lookups %codes in %table[%c32], %sums
+      : !lowlp.tile<16x32xui8, spatial(8, 4).local(2, 8)>, !lowlp.shared<256x2x32xf32>,
+        !lowlp.tile<16x4xf32, spatial(8, 4).local(2, 1)>
+    ```
+
+    Every code must name an entry: the CPU target reports one that does not.
+
+    Lowers to one `simt.load` of 32 bits a code. Lanes that hold the same columns of other rows take their codes of 8 bits in another order each, if
+    they can, so that they read other columns at a time, which lie in other banks: one selection for two codes. In
+    lines of 256 bytes a code is byte 1 of the address and the column byte 0, and `simt.select_bytes` makes both.
+  }];
+  let arguments = (ins Lowlp_TileType:$codes, Lowlp_SharedType:$table, Index:$column, Lowlp_TileType:$sums);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = [{
+    $codes `in` $table `[` $column `]` `,` $sums attr-dict `:` type($codes) `,` type($table) `,` type($sums)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // LOWLP_IR_LOWLPLOOKUPOPS_TD

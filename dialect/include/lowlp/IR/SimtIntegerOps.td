@@ -49,4 +49,19 @@ def Simt_PrmtOp : Simt_Op<"prmt", [Pure]> {
   let assemblyFormat = "$a `,` $b `selector` $selector attr-dict";
 }
 
+def Simt_SelectBytesOp : Simt_Op<"select_bytes", [Pure]> {
+  let summary = "four of the eight bytes of two words that a third word names";
+  let description = [{
+    As `simt.prmt` with a selector in a register, so that each thread may take other bytes (PTX ISA, `prmt.b32`). Bit 3 of each nibble
+    must be zero, and bits from 16 on are ignored.
+
+    ```mlir
+    %d = simt.select_bytes %a, %b by %selector
+    ```
+  }];
+  let arguments = (ins I32:$a, I32:$b, I32:$selector);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$a `,` $b `by` $selector attr-dict";
+}
+
 #endif // LOWLP_IR_SIMTINTEGEROPS_TD

@@ -45,6 +45,11 @@ Result<Layout> divideLeft(const Layout &f, const Layout &g);
 Result<Layout> reduce(const Layout &layout, const std::vector<int64_t> &dims,
                       bool keepDims = false);
 
+/// The layout of a tile in which each thread has kept one of the elements that
+/// it holds along `dim`: the dimension is as long as threads divide it. Fails
+/// when it is out of range.
+Result<Layout> dropLocals(const Layout &layout, int64_t dim);
+
 /// Dimension k of the result is dimension `dims[k]` of the layout, as NumPy's
 /// transpose. Fails unless `dims` names every dimension once.
 Result<Layout> permute(const Layout &layout, const std::vector<int64_t> &dims);

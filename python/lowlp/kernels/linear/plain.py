@@ -36,6 +36,7 @@ from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
+from .codebooks.partial_sums import partial_sums_kernel
 from .codebooks.program import codebook_kernel
 from .codebooks.wide import can_look_up_wide, wide_codebook_kernel
 from .experts import ExpertTile, ExpertWork
@@ -334,6 +335,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """
     if spec.vectors and schedule.warpgroups and can_look_up_wide(spec, schedule):
         return wide_codebook_kernel(spec, schedule)
+    if spec.vectors and schedule.partial_sums:
+        return partial_sums_kernel(spec, schedule)
     if spec.vectors:
         return codebook_kernel(spec, schedule)
     if schedule.stages:

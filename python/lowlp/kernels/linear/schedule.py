@@ -48,6 +48,7 @@ _CHOICES: Final[dict[str, tuple[object, ...]]] = {
     "multicast": (1, 2),
     "splits": SPLITS,
     "codebooks": CODEBOOKS,
+    "partial_sums": (False, True),
 }
 """What each field may be."""
 
@@ -102,6 +103,11 @@ class Schedule:
     splits     equal parts of K, each a block's, which the last block of a tile adds in their order: 1 to 64
     codebooks  'auto', or a version of VQ-LLM's table IV: where entries are kept, and whether vectors become operands
                through shared memory, 'gc', 'sc', 'o1', 'o2' and 'o3', or as they are, 'o4' (`codebook_versions`)
+
+    With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`); `kept_rows`, 1 or 2, warps,
+    row_tiles, which a warp has one after the other, and splits count.
+
+    partial_sums  whether they do
     """
 
     columns: int = 8
@@ -128,6 +134,7 @@ class Schedule:
     multicast: int = 1
     splits: int = 1
     codebooks: str = "auto"
+    partial_sums: bool = False
 
     def __post_init__(self) -> None:
         # The search for a schedule makes thousands.

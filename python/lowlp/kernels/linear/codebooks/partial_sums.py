@@ -1,0 +1,295 @@
+"""y = x @ w^T for one or two rows of x and weights that are vectors of codebooks, without decoding a weight.
+
+    t[e, b, g] = C_b[e] . x[g]                   every entry e of book b, and every v weights g of a row
+    y[n]       = sum over g, b of t[codes[n, g, b], b, g]
+
+(partial sums of codewords: CodeGEMM; LUT-GEMM of bits). A block has many rows and a part of K, which it goes through
+in units of packed weights, of 32 codes a row. For each it multiplies all entries by x with matrix instructions, and
+stores the products, f32, as a table of shared memory: a line for each entry, and in it a column for each code of a row,
+so that the column is the bank. Then each warp reads the codes of its rows, and adds what they name
+(`lowlp.add_lookups`): eight lanes that hold the same columns of eight rows take them in orders of their own, so that no
+two read one bank. Two tables lie side by side in lines of 256 bytes: one is filled while the other is read.
+
+Matrix instructions take 16 weights along K, and an entry is v of them: x of `halves` v weights, J columns apart, is below
+each other, and a row of the other operand is an entry in one of these places and zeros in the others. So rows, entry by
+entry, book by book, half by half, are lines of J numbers that lie side by side in the table, and eight lanes that
+store 16 bytes each meet in no bank.
+
+The order of sums follows from shape and schedule, and is the same for one row of x and for two. Products of the
+entries and x are of numbers of 16 bits, summed in f32, and so is all else; for one weight of one book the result is
+what `QuantizedTensor.dequantize` computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lowlp import language as ll
+from lowlp.errors import LowlpValueError
+from lowlp.layouts.register_layout import Layout, local, spatial
+
+from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, X_FRAGMENT, Arguments, as_f32, finished, make_linear
+from ..parts import packed_view, view_of_result
+from ..schedule import Schedule
+from ..spec import LinearSpec
+from .splits import Part, SplitEnding, part_of
+
+COLUMNS: Final = 32
+"""Codes of a row in a unit of packed weights: of a line of the table, one for each bank."""
+MOST_ROWS: Final = 2
+"""Of x."""
+_BITS: Final = 8
+_TABLES: Final = 2
+"""Which take turns."""
+_LANES: Final = 4
+"""Of a row."""
+
+
+class PartialSumsPlan:
+    """The numbers and layouts that spec and schedule fix.
+
+    groups        of v weights in a unit, `across` of which are columns of one product
+    halves        of them, in places of their own along K of the products
+    table_rows    of the products of entries and x: entries, books, halves
+    rows          of y^T that a block makes, `tile_rows` at a time
+    units         of a row, `granule` of which are one block's
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        vectors = spec.vectors
+        assert vectors is not None
+        self.spec, self.schedule, self.vectors = spec, schedule, vectors
+        self.entries, self.books, self.v = 1 << vectors.bits, vectors.books, vectors.vector
+        self.groups = COLUMNS // self.books
+        self.halves = max(1, 2 // self.books)
+        self.across = self.groups // self.halves
+        self.unit_k = spec.unit_k
+        self.units = -(-spec.k // spec.unit_k)
+        self.tile_rows = 16 * schedule.warps
+        self.tiles = schedule.row_tiles
+        self.rows = self.tile_rows * self.tiles
+        self.granule = max(1, (spec.book_columns or 0) // spec.unit_k)
+        self.table_rows = self.entries * self.books * self.halves
+        self.row_steps = self.table_rows // self.tile_rows
+        self.column_tiles = self.across // 8
+
+    def blocks_of_rows(self, m: Any) -> tuple[Any]:
+        """Of y^T. That they are as many for all m is what a workspace asks of its shape."""
+        del m
+        return (-(-self.spec.columns_of_y // self.rows),)
+
+    @property
+    def codes(self) -> Layout:
+        """How threads hold the codes of a unit, [rows, codes], as they are packed: groups, then books."""
+        of_unit = local(1, self.groups // _LANES) * local(2, 1) * spatial(8, _LANES) * local(1, self.books)
+        return spatial(self.schedule.warps, 1) * of_unit
+
+    @property
+    def columns(self) -> Layout:
+        """The same registers as [rows, columns of the table]: books, then groups."""
+        groups = local(1, 1, self.groups // _LANES) * local(2, 1, 1) * spatial(8, 1, _LANES) * local(1, self.books, 1)
+        return (spatial(self.schedule.warps, 1, 1) * groups).reshape(self.tile_rows, COLUMNS)
+
+    @property
+    def sums(self) -> Layout:
+        """How threads hold sums of `columns`, [rows, lanes]."""
+        return spatial(self.schedule.warps, 1) * local(2, 1) * spatial(8, _LANES)
+
+    @property
+    def operand(self) -> Layout:
+        """How threads hold entries, [rows of the table, STEP_K]."""
+        return spatial(self.schedule.warps, 1) * local(self.row_steps, 1) * A_FRAGMENT
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The same as [entries, books, halves, places along K, v]."""
+        return (self.entries, self.books, self.halves, STEP_K // self.v, self.v)
+
+    @property
+    def x(self) -> Layout:
+        """How threads hold x of a unit, [columns of a product, STEP_K], of which all warps hold the same."""
+        return (spatial(1, 1, self.schedule.warps).reduce([2])) * local(self.column_tiles, 1) * X_FRAGMENT
+
+    @property
+    def products(self) -> Layout:
+        """How threads hold products, [rows of the table, columns]."""
+        steps = local(self.row_steps, self.column_tiles)
+        return spatial(self.schedule.warps, 1) * steps * ACCUMULATOR_FRAGMENT
+
+    def lines(self, has_neighbours: bool) -> Layout:
+        """The same as [entries, 1, books x halves, columns of the table]. Columns of a product are in another order
+        than those of the table, of which a thread has neighbours; with `has_neighbours` its registers are in their
+        order."""
+        warps, fragment = spatial(self.schedule.warps, 1, 1, 1) * local(self.row_steps, 1, 1, 1), spatial(8, 4, 1, 1)
+        tiles, halves = local(1, 1, self.column_tiles, 1), local(2, 1, 1, 1)
+        inner = halves * fragment * tiles if has_neighbours else tiles * halves * fragment
+        return (warps * inner * local(1, 1, 1, 2)).reshape(
+            self.entries, 1, self.books * self.halves, self.across
+        )
+
+
+def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether there is a kernel for `spec` whose work is divided so."""
+    vectors = spec.vectors
+    if vectors is None or not schedule.partial_sums or schedule.kept_rows not in range(1, MOST_ROWS + 1):
+        return False
+    if vectors.lattices or vectors.bits != _BITS or vectors.books not in (1, 2, 4) or vectors.vector not in (2, 4, 8):
+        return False
+    is_plain = spec.products == 1 and spec.groups == 1 and spec.aligned and not spec.experts
+    if not is_plain or spec.k % spec.unit_k or spec.rows_of_unit != 16:
+        return False
+    if spec.book_rows or spec.book_columns:
+        return False
+    plan = PartialSumsPlan(spec, schedule)
+    return plan.table_rows % plan.tile_rows == 0 and schedule.splits <= plan.units // plan.granule
+
+
+class _Block:
+    """What a block does, as it is traced."""
+
+    def __init__(self, plan: PartialSumsPlan, operands: Arguments) -> None:
+        self.plan, self.operands = plan, operands
+        spec, schedule = plan.spec, plan.schedule
+        (block,) = ll.block_indices()
+        self.part = part_of(block, schedule.splits, plan.units // plan.granule)
+        self.row = self.part.tile * plan.rows
+        self.first, self.stop = self.part.first * plan.granule, self.part.stop * plan.granule
+        self.w_view = packed_view(spec, operands.weights)
+        # Columns of products, then places along K: those that no half has lie outside, and are zero.
+        shape = [operands.m, plan.units, plan.column_tiles, 4, 2, plan.halves, plan.v]
+        by_group = plan.v * plan.column_tiles
+        strides = [operands.x_stride, plan.unit_k, 2 * plan.v, 2 * by_group, plan.v, plan.across * plan.v, 1]
+        self.x_view = ll.view_global(operands.x, shape=shape, strides=strides)
+        of_book = plan.entries * plan.v
+        self.books_view = ll.view_global(operands.codebooks, shape=plan.places, strides=[plan.v, of_book, 0, 0, 1])
+        table = [plan.entries, _TABLES, plan.books * plan.halves, plan.across]
+        self.tables = [ll.alloc_shared("f32", table) for _ in range(schedule.kept_rows)]
+
+    def load_codes(self, tile: int, unit) -> ll.Tile:  # type: ignore[no-untyped-def]
+        """The codes of a unit for some of the block's rows."""
+        plan = self.plan
+        at = [self.row + tile * plan.tile_rows, unit * plan.unit_k]
+        return ll.load_packed(self.w_view, offsets=at, layout=plan.codes)
+
+    def load_x(self, unit) -> list[ll.Tile]:  # type: ignore[no-untyped-def]
+        """x of a unit, of each row, as operands of products."""
+        plan = self.plan
+        layout = plan.x.reshape(plan.column_tiles, 4, 2, STEP_K // plan.v, plan.v)
+        rows = []
+        for row in range(plan.schedule.kept_rows):
+            held = ll.load_global(self.x_view, offsets=[row, unit, 0, 0, 0, 0, 0], layout=layout)
+            rows.append(ll.transpose(ll.view(held, dtype=plan.spec.activation, layout=plan.x)))
+        return rows
+
+    def load_entries(self) -> ll.Tile:
+        """All entries as operands of products, each in the place of its half."""
+        plan = self.plan
+        layout = plan.operand.reshape(*plan.places)
+        held = ll.cast(ll.load_global(self.books_view, offsets=[0] * 5, layout=layout), plan.spec.activation)
+        is_there = ll.equal(ll.iota(3, layout=layout, dtype="int32"), ll.iota(2, layout=layout, dtype="int32"))
+        return ll.view(ll.where(is_there, held, 0.0), dtype=plan.spec.activation, layout=plan.operand)
+
+    def load_factors(self) -> ll.Tile | None:
+        """The scale of the book of each row of the table; None where books have none."""
+        plan = self.plan
+        if not plan.vectors.has_book_scales:
+            return None
+        rows = plan.products.reduce([1], keep_dims=True)
+        shape = [plan.entries, plan.books, plan.halves, 1]
+        view = ll.view_global(self.operands.book_scales, shape=shape, strides=[0, 1, 0, 1])
+        held = ll.load_global(view, offsets=[0] * 4, layout=rows.reshape(*shape))
+        return ll.view(held, dtype="f32", layout=rows)
+
+    @ll.inline
+    def fill(self, entries, factors, x, number: int) -> None:  # type: ignore[no-untyped-def]
+        """Makes the products of all entries and x, and stores them in one of the tables of each row of x."""
+        plan = self.plan
+        for row in range(plan.schedule.kept_rows):
+            made = ll.dot(entries, x[row], ll.full(0.0, "f32", layout=plan.products))
+            if factors is not None:
+                made = made * factors
+            lines = ll.view(made, dtype="f32", layout=plan.lines(has_neighbours=False))
+            lines = ll.convert_layout(lines, plan.lines(has_neighbours=True))
+            ll.store_shared(lines, self.tables[row], offsets=[0, number, 0, 0], in_bounds=True)
+
+    @ll.inline
+    def add(self, number: int, ahead, following, sums):  # type: ignore[no-untyped-def]
+        """The sums with what a unit adds, and the codes of the unit `following`."""
+        plan = self.plan
+        for tile in range(plan.tiles):
+            codes = ll.view(ahead[tile], dtype=ahead[tile].dtype, layout=plan.columns)
+            loaded = self.load_codes(tile, following)
+            ahead = (*ahead[:tile], loaded, *ahead[tile + 1 :])
+            for row in range(plan.schedule.kept_rows):
+                at = row * plan.tiles + tile
+                added = ll.add_lookups(codes, self.tables[row], sums[at], column=number * COLUMNS)
+                sums = (*sums[:at], added, *sums[at + 1 :])
+        return ahead, sums
+
+    def make(self) -> None:
+        """Adds up, and stores."""
+        plan = self.plan
+        count = plan.tiles * plan.schedule.kept_rows
+        sums = tuple(ll.full(0.0, "f32", layout=plan.sums) for _ in range(count))
+        sums = self.summed(sums)
+        if plan.schedule.splits == 1:
+            self.store(sums)
+            return
+        threads = 32 * plan.schedule.warps
+        SplitEnding(plan.schedule.splits, plan.blocks_of_rows, threads, self.store).end(self.part, sums)
+
+    @ll.inline
+    def summed(self, sums):  # type: ignore[no-untyped-def]
+        """The sums of the block's part of K."""
+        plan = self.plan
+        last = self.stop - 1
+        ahead = tuple(self.load_codes(tile, self.first) for tile in range(plan.tiles))
+        entries, factors = self.load_entries(), self.load_factors()
+        x = self.load_x(self.first)
+        self.fill(entries, factors, x, 0)
+        x = self.load_x(ll.minimum(self.first + 1, last))
+        ll.synchronize()
+        for unit in ll.range(self.first, self.stop, _TABLES):
+            self.fill(entries, factors, x, 1)
+            x = self.load_x(ll.minimum(unit + 2, last))
+            ahead, sums = self.add(0, ahead, ll.minimum(unit + 1, last), sums)
+            ll.synchronize()
+            if unit + 1 < self.stop:
+                self.fill(entries, factors, x, 0)
+                x = self.load_x(ll.minimum(unit + 3, last))
+                ahead, sums = self.add(1, ahead, ll.minimum(unit + 2, last), sums)
+                ll.synchronize()
+        return sums
+
+    def store(self, sums: tuple[ll.Tile, ...]) -> None:
+        """Finishes the rows."""
+        plan, spec, operands = self.plan, self.plan.spec, self.operands
+        scales = ll.view_global(operands.scales, shape=[spec.n, 1])
+        r_view = None
+        if spec.residual:
+            r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
+        y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+        for tile in range(plan.tiles):
+            first = self.row + tile * plan.tile_rows
+            for row in range(plan.schedule.kept_rows):
+                total = ll.sum(sums[row * plan.tiles + tile], dim=1, keep_dims=True)
+                if not plan.vectors.has_book_scales:
+                    total = total * operands.codebooks_unscale
+                scale = as_f32(ll.load_global(scales, offsets=[first, 0], layout=total.layout), spec.scale)
+                result = finished(spec, (scale * total,), operands, r_view, first, row)
+                ll.store_global(result, y_view, offsets=[first, row])
+
+
+def partial_sums_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, of vectors, whose work is divided as `schedule` says. Raises LowlpValueError for a
+    schedule that no kernel has."""
+    if not has_partial_sums(spec, schedule):
+        raise LowlpValueError(f"schedule: no kernel takes {spec} as {schedule} divides it")
+    plan = PartialSumsPlan(spec, schedule)
+    return make_linear(
+        spec,
+        schedule,
+        lambda operands: _Block(plan, operands).make(),
+        lambda m: (plan.blocks_of_rows(m)[0] * schedule.splits,),
+        32 * schedule.warps,
+    )

@@ -68,7 +68,9 @@ class PartialSumsPlan:
         self.tile_rows = 16 * schedule.warps
         self.tiles = schedule.row_tiles
         self.rows = self.tile_rows * self.tiles
-        self.granule = max(1, (spec.book_columns or 0) // spec.unit_k)
+        self.has_blocks = bool(spec.book_rows or spec.book_columns)
+        self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
+        self.granule = self.block_k // spec.unit_k if self.block_k < spec.k else 1
         self.table_rows = self.entries * self.books * self.halves
         self.row_steps = self.table_rows // self.tile_rows
         self.column_tiles = self.across // 8
@@ -135,13 +137,18 @@ def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if vectors.lattices or vectors.bits != _BITS or vectors.books not in (1, 2, 4) or vectors.vector not in (2, 4, 8):
         return False
-    is_plain = spec.products == 1 and spec.groups == 1 and spec.aligned and not spec.experts
-    if not is_plain or spec.k % spec.unit_k or spec.rows_of_unit != 16:
-        return False
-    if spec.book_rows or spec.book_columns:
+    is_plain = spec.products == 1 and spec.aligned and not spec.experts
+    if not is_plain or spec.k % spec.unit_k or spec.rows_of_unit != 16 or spec.group_size % spec.unit_k:
         return False
     plan = PartialSumsPlan(spec, schedule)
-    return plan.table_rows % plan.tile_rows == 0 and schedule.splits <= plan.units // plan.granule
+    if plan.table_rows % plan.tile_rows or schedule.splits > plan.units // plan.granule:
+        return False
+    if not plan.has_blocks:
+        return True
+    # A table is of rows that share books, and two that take turns are of one book, or each has its own.
+    has_whole = plan.block_k % spec.unit_k == 0 and spec.k % plan.block_k == 0 and plan.granule in (1, *range(2, 99, 2))
+    has_rows = plan.block_rows >= spec.n or plan.block_rows % plan.tile_rows == 0
+    return has_whole and has_rows and (schedule.row_tiles == 1 or plan.block_rows >= spec.n)
 
 
 class _Block:
@@ -161,7 +168,14 @@ class _Block:
         strides = [operands.x_stride, plan.unit_k, 2 * plan.v, 2 * by_group, plan.v, plan.across * plan.v, 1]
         self.x_view = ll.view_global(operands.x, shape=shape, strides=strides)
         of_book = plan.entries * plan.v
-        self.books_view = ll.view_global(operands.codebooks, shape=plan.places, strides=[plan.v, of_book, 0, 0, 1])
+        of_block = plan.books * of_book
+        blocks_of_k = -(-spec.k // plan.block_k)
+        self.books_view = ll.view_global(
+            operands.codebooks,
+            shape=[-(-spec.n // plan.block_rows), blocks_of_k, *plan.places],
+            strides=[blocks_of_k * of_block, of_block, plan.v, of_book, 0, 0, 1],
+        )
+        self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
         table = [plan.entries, _TABLES, plan.books * plan.halves, plan.across]
         self.tables = [ll.alloc_shared("f32", table) for _ in range(schedule.kept_rows)]
 
@@ -181,57 +195,84 @@ class _Block:
             rows.append(ll.transpose(ll.view(held, dtype=plan.spec.activation, layout=plan.x)))
         return rows
 
-    def load_entries(self) -> ll.Tile:
-        """All entries as operands of products, each in the place of its half."""
+    def block_of(self, unit) -> list[ll.Scalar | int]:  # type: ignore[no-untyped-def]
+        """Which block that shares books a unit of the first rows is in, along both dimensions."""
         plan = self.plan
-        layout = plan.operand.reshape(*plan.places)
-        held = ll.cast(ll.load_global(self.books_view, offsets=[0] * 5, layout=layout), plan.spec.activation)
-        is_there = ll.equal(ll.iota(3, layout=layout, dtype="int32"), ll.iota(2, layout=layout, dtype="int32"))
-        return ll.view(ll.where(is_there, held, 0.0), dtype=plan.spec.activation, layout=plan.operand)
+        rows = 0 if plan.block_rows >= plan.spec.n else self.row // plan.block_rows
+        return [rows, 0 if plan.block_k >= plan.spec.k else unit // plan.granule]
 
-    def load_factors(self) -> ll.Tile | None:
-        """The scale of the book of each row of the table; None where books have none."""
+    def load_entries(self, unit) -> tuple[ll.Tile, ...]:  # type: ignore[no-untyped-def]
+        """The entries of a unit's books as they are stored, each as often as it has places, and the scale of the book
+        of each row of the table, where books have some."""
         plan = self.plan
+        at = self.block_of(unit)
+        layout = plan.operand.reshape(*plan.places)
+        entries = ll.load_global(self.books_view, offsets=[*at, 0, 0, 0, 0, 0], layout=layout)
         if not plan.vectors.has_book_scales:
-            return None
+            return (entries,)
         rows = plan.products.reduce([1], keep_dims=True)
-        shape = [plan.entries, plan.books, plan.halves, 1]
-        view = ll.view_global(self.operands.book_scales, shape=shape, strides=[0, 1, 0, 1])
-        held = ll.load_global(view, offsets=[0] * 4, layout=rows.reshape(*shape))
-        return ll.view(held, dtype="f32", layout=rows)
+        places = [plan.entries, plan.books, plan.halves, 1]
+        blocks = [-(-plan.spec.n // plan.block_rows), -(-plan.spec.k // plan.block_k)]
+        strides = [blocks[1] * plan.books, plan.books, 0, 1, 0, 1]
+        view = ll.view_global(self.operands.book_scales, shape=[*blocks, *places], strides=strides)
+        held = ll.load_global(view, offsets=[*at, 0, 0, 0, 0], layout=rows.reshape(*places))
+        return entries, ll.view(held, dtype="f32", layout=rows)
+
+    def placed(self, entries: ll.Tile) -> ll.Tile:
+        """Entries as operands of products, each in the place of its half, with zeros in the others."""
+        plan, layout = self.plan, entries.layout
+        values = ll.cast(entries, plan.spec.activation)
+        is_there = ll.equal(ll.iota(3, layout=layout, dtype="int32"), ll.iota(2, layout=layout, dtype="int32"))
+        return ll.view(ll.where(is_there, values, 0.0), dtype=plan.spec.activation, layout=plan.operand)
 
     @ll.inline
-    def fill(self, entries, factors, x, number: int) -> None:  # type: ignore[no-untyped-def]
+    def fill(self, entries, x, number: int) -> None:  # type: ignore[no-untyped-def]
         """Makes the products of all entries and x, and stores them in one of the tables of each row of x."""
         plan = self.plan
         for row in range(plan.schedule.kept_rows):
-            made = ll.dot(entries, x[row], ll.full(0.0, "f32", layout=plan.products))
-            if factors is not None:
-                made = made * factors
+            made = ll.dot(self.placed(entries[0]), x[row], ll.full(0.0, "f32", layout=plan.products))
+            if plan.vectors.has_book_scales:
+                made = made * entries[1]
             lines = ll.view(made, dtype="f32", layout=plan.lines(has_neighbours=False))
             lines = ll.convert_layout(lines, plan.lines(has_neighbours=True))
             ll.store_shared(lines, self.tables[row], offsets=[0, number, 0, 0], in_bounds=True)
 
     @ll.inline
-    def add(self, number: int, ahead, following, sums):  # type: ignore[no-untyped-def]
+    def add(self, number: int, unit, ahead, following, sums):  # type: ignore[no-untyped-def]
         """The sums with what a unit adds, and the codes of the unit `following`."""
-        plan = self.plan
+        plan, spec = self.plan, self.plan.spec
         for tile in range(plan.tiles):
             codes = ll.view(ahead[tile], dtype=ahead[tile].dtype, layout=plan.columns)
             loaded = self.load_codes(tile, following)
             ahead = (*ahead[:tile], loaded, *ahead[tile + 1 :])
+            scale = self.load_scale(tile, unit * plan.unit_k // spec.group_size) if spec.groups > 1 else None
             for row in range(plan.schedule.kept_rows):
                 at = row * plan.tiles + tile
-                added = ll.add_lookups(codes, self.tables[row], sums[at], column=number * COLUMNS)
+                begin = sums[at] if scale is None else self.zero()
+                added = ll.add_lookups(codes, self.tables[row], begin, column=number * COLUMNS)
+                if scale is not None:
+                    added = ll.fma(ll.broadcast_to(scale, plan.sums), self.unscaled(added), sums[at])
                 sums = (*sums[:at], added, *sums[at + 1 :])
         return ahead, sums
+
+    def zero(self) -> ll.Tile:
+        """Sums of nothing."""
+        return ll.full(0.0, "f32", layout=self.plan.sums)
+
+    def unscaled(self, sums: ll.Tile) -> ll.Tile:
+        """Sums of entries as they are, of those that fill the range of their type."""
+        return sums if self.plan.vectors.has_book_scales else sums * self.operands.codebooks_unscale
+
+    def load_scale(self, tile: int, group) -> ll.Tile:  # type: ignore[no-untyped-def]
+        """The scale of a group of some of the block's rows."""
+        rows = self.plan.sums.reduce([1], keep_dims=True)
+        at = [group, self.row + tile * self.plan.tile_rows, 0]
+        return as_f32(ll.load_global(self.s_view, offsets=at, layout=rows), self.plan.spec.scale)
 
     def make(self) -> None:
         """Adds up, and stores."""
         plan = self.plan
-        count = plan.tiles * plan.schedule.kept_rows
-        sums = tuple(ll.full(0.0, "f32", layout=plan.sums) for _ in range(count))
-        sums = self.summed(sums)
+        sums = self.summed(tuple(self.zero() for _ in range(plan.tiles * plan.schedule.kept_rows)))
         if plan.schedule.splits == 1:
             self.store(sums)
             return
@@ -244,27 +285,32 @@ class _Block:
         plan = self.plan
         last = self.stop - 1
         ahead = tuple(self.load_codes(tile, self.first) for tile in range(plan.tiles))
-        entries, factors = self.load_entries(), self.load_factors()
+        entries = self.load_entries(self.first)
         x = self.load_x(self.first)
-        self.fill(entries, factors, x, 0)
+        self.fill(entries, x, 0)
+        if plan.has_blocks and plan.granule == 1:
+            entries = self.load_entries(ll.minimum(self.first + 1, last))
         x = self.load_x(ll.minimum(self.first + 1, last))
         ll.synchronize()
         for unit in ll.range(self.first, self.stop, _TABLES):
-            self.fill(entries, factors, x, 1)
+            self.fill(entries, x, 1)
+            if plan.has_blocks:
+                entries = self.load_entries(ll.minimum(unit + 2, last))
             x = self.load_x(ll.minimum(unit + 2, last))
-            ahead, sums = self.add(0, ahead, ll.minimum(unit + 1, last), sums)
+            ahead, sums = self.add(0, unit, ahead, ll.minimum(unit + 1, last), sums)
             ll.synchronize()
             if unit + 1 < self.stop:
-                self.fill(entries, factors, x, 0)
+                self.fill(entries, x, 0)
+                if plan.has_blocks and plan.granule == 1:
+                    entries = self.load_entries(ll.minimum(unit + 3, last))
                 x = self.load_x(ll.minimum(unit + 3, last))
-                ahead, sums = self.add(1, ahead, ll.minimum(unit + 2, last), sums)
+                ahead, sums = self.add(1, unit + 1, ahead, ll.minimum(unit + 2, last), sums)
                 ll.synchronize()
         return sums
 
     def store(self, sums: tuple[ll.Tile, ...]) -> None:
         """Finishes the rows."""
         plan, spec, operands = self.plan, self.plan.spec, self.operands
-        scales = ll.view_global(operands.scales, shape=[spec.n, 1])
         r_view = None
         if spec.residual:
             r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
@@ -273,10 +319,9 @@ class _Block:
             first = self.row + tile * plan.tile_rows
             for row in range(plan.schedule.kept_rows):
                 total = ll.sum(sums[row * plan.tiles + tile], dim=1, keep_dims=True)
-                if not plan.vectors.has_book_scales:
-                    total = total * operands.codebooks_unscale
-                scale = as_f32(ll.load_global(scales, offsets=[first, 0], layout=total.layout), spec.scale)
-                result = finished(spec, (scale * total,), operands, r_view, first, row)
+                if spec.groups == 1:
+                    total = self.load_scale(tile, 0) * self.unscaled(total)
+                result = finished(spec, (total,), operands, r_view, first, row)
                 ll.store_global(result, y_view, offsets=[first, row])
 
 
@@ -292,4 +337,5 @@ def partial_sums_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         lambda operands: _Block(plan, operands).make(),
         lambda m: (plan.blocks_of_rows(m)[0] * schedule.splits,),
         32 * schedule.warps,
+        blocks_per_sm=schedule.blocks_per_sm,
     )

@@ -8,10 +8,10 @@
 //                     are 1024 + q + 128; 1152 is taken off, exactly. 128 is
 //                     added as entries are loaded into the cache, where all
 //                     that is looked up is cast so
-//   e4m3 to f16       sign, exponent and mantissa go to where an f16 has them:
-//                     the value times 2^-8, subnormals included, as f16 has
-//                     such
-//   e4m3 to bf16      the same times 2^-120
+//   e4m3 to f16       two by one instruction, where the GPU has it
+//                     (simt.widen_floats)
+//   e4m3 to bf16      sign, exponent and mantissa go to where a bf16 has them:
+//                     the value times 2^-120, subnormals included
 //
 // All other casts are those of any tile (Casts.cpp). A code of e4m3 that is no
 // number would become one: the CPU target reports it.
@@ -30,8 +30,8 @@ using namespace lowlp;
 
 static constexpr StringLiteral kNoNumber =
     "an entry of the codebook is no number";
-/// The biases of the exponents of f16, bf16 and f8E4M3FN.
-static constexpr int kHalfBias = 15, kBFloatBias = 127, kE4M3Bias = 7;
+/// The biases of the exponents of bf16 and f8E4M3FN.
+static constexpr int kBFloatBias = 127, kE4M3Bias = 7;
 
 namespace {
 
@@ -58,9 +58,11 @@ public:
         vector::FromElementsOp::create(builder, loc, raw, pairs));
     if (from.isInteger())
       return arith::SubFOp::create(builder, loc, halves, constant(type, 1152));
-    int bias = to.isF16() ? kHalfBias : kBFloatBias;
+    if (to.isF16())
+      return halves;
     return arith::MulFOp::create(
-        builder, loc, halves, constant(type, std::ldexp(1, bias - kE4M3Bias)));
+        builder, loc, halves,
+        constant(type, std::ldexp(1, kBFloatBias - kE4M3Bias)));
   }
 
 private:
@@ -91,9 +93,16 @@ private:
   Value placeFloat(Value word, int64_t pair) {
     if (pair == 0)
       checkNumbers(word);
+    if (to.isF16()) {
+      Value halves = simt::WidenFloatsOp::create(
+          builder, loc, VectorType::get({2}, to), word, pair);
+      Value one = vector::BitCastOp::create(
+          builder, loc, VectorType::get({1}, builder.getI32Type()), halves);
+      return vector::ExtractOp::create(builder, loc, one, 0);
+    }
     // The bytes as the upper ones of halves.
     Value upper = prmt(word, i32(0), pair == 0 ? 0x1404 : 0x3424);
-    int shift = to.isF16() ? 1 : 4;
+    constexpr int shift = 4;
     Value magnitude = arith::ShRUIOp::create(builder, loc, upper, i32(shift));
     magnitude = mask(magnitude, (0x7f00u >> shift) * 0x10001u);
     return arith::OrIOp::create(builder, loc, magnitude,

@@ -181,6 +181,43 @@ struct SelectBytesExpansion : ConvertOpToLLVMPattern<simt::SelectBytesOp> {
   }
 };
 
+/// Sign, exponent and mantissa where a half has them, which is the value times
+/// 2^-8, subnormals included; GPUs that convert come before it.
+struct WidenFloatsExpansion : ConvertOpToLLVMPattern<simt::WidenFloatsOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WidenFloatsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type word = rewriter.getI32Type();
+    auto constant = [&](uint32_t value) -> Value {
+      return LLVM::ConstantOp::create(
+          rewriter, loc, word,
+          rewriter.getI32IntegerAttr(static_cast<int32_t>(value)));
+    };
+    // The bytes as the upper ones of halves.
+    Value upper = simt::PrmtOp::create(rewriter, loc, word, adaptor.getWord(),
+                                       constant(0),
+                                       op.getHalf() == 0 ? 0x1404 : 0x3424);
+    Value magnitude =
+        LLVM::LShrOp::create(rewriter, loc, upper, constant(1));
+    magnitude =
+        LLVM::AndOp::create(rewriter, loc, magnitude, constant(0x3f803f80));
+    Value sign =
+        LLVM::AndOp::create(rewriter, loc, upper, constant(0x80008000));
+    Value bits = LLVM::OrOp::create(rewriter, loc, magnitude, sign);
+    Type type = op.getType();
+    Value halves = LLVM::BitcastOp::create(rewriter, loc, type, bits);
+    Value factor = LLVM::ConstantOp::create(
+        rewriter, loc, type,
+        DenseElementsAttr::get(cast<ShapedType>(type),
+                               rewriter.getF16FloatAttr(256)));
+    rewriter.replaceOpWithNewOp<LLVM::FMulOp>(op, halves, factor);
+    return success();
+  }
+};
+
 } // namespace
 
 LogicalResult lowlp::verifyVectorSizes(Operation *root) {
@@ -250,7 +287,7 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
   populateVectorToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
   patterns.add<FunnelShiftLowering, Lop3Expansion, PrmtExpansion,
-               SelectBytesExpansion>(converter);
+               SelectBytesExpansion, WidenFloatsExpansion>(converter);
 }
 
 Value lowlp::getByteAddress(OpBuilder &builder, Location loc, Value base,

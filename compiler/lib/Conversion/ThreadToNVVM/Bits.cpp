@@ -1,6 +1,6 @@
-//===- Bits.cpp - LOP3 and PRMT on NVIDIA GPUs ----------------------------===//
+//===- Bits.cpp - instructions on words of NVIDIA GPUs --------------------===//
 //
-// Both are one instruction, so they are written as such: what a decode plan
+// LOP3 and PRMT are one instruction, so they are written as such: what a decode plan
 // counts must be what the GPU gets. Without effects, LLVM may still merge and
 // drop them.
 //
@@ -13,6 +13,7 @@
 #include "Patterns.h"
 
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -79,6 +80,26 @@ struct SelectBytesLowering : ConvertOpToLLVMPattern<simt::SelectBytesOp> {
   }
 };
 
+struct WidenFloatsLowering : ConvertOpToLLVMPattern<simt::WidenFloatsOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WidenFloatsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value pairs = LLVM::BitcastOp::create(
+        rewriter, loc, VectorType::get(2, rewriter.getI16Type()),
+        adaptor.getWord());
+    Value half = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(),
+                                          op.getHalf());
+    Value pair = LLVM::ExtractElementOp::create(rewriter, loc, pairs, half);
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, op.getType(),
+        rewriter.getStringAttr("llvm.nvvm.e4m3x2.to.f16x2.rn"), pair);
+    return success();
+  }
+};
+
 /// (x & mask) | bits of vectors of words.
 struct MaskedOrLowering : ConvertOpToLLVMPattern<arith::OrIOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -122,7 +143,10 @@ private:
 } // namespace
 
 void lowlp::populateSimtBitsToNVVMPatterns(const LLVMTypeConverter &converter,
-                                           RewritePatternSet &patterns) {
-  patterns.add<Lop3Lowering, PrmtLowering, SelectBytesLowering, MaskedOrLowering>(
-      converter, kInstructionBenefit);
+                                           RewritePatternSet &patterns,
+                                           const TargetInfo &target) {
+  patterns.add<Lop3Lowering, PrmtLowering, SelectBytesLowering,
+               MaskedOrLowering>(converter, kInstructionBenefit);
+  if (target.getSupport(Feature::ConvertF8).isNative())
+    patterns.add<WidenFloatsLowering>(converter, kInstructionBenefit);
 }

@@ -37,9 +37,11 @@ mlir::Value createInstruction(mlir::OpBuilder &builder, mlir::Location loc,
                               llvm::StringRef constraints,
                               mlir::ValueRange operands);
 
-/// Adds the lowerings of `simt.lop3` and `simt.prmt`.
+/// Adds the lowerings of `simt.lop3`, `simt.prmt` and other instructions on
+/// words.
 void populateSimtBitsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
-                                    mlir::RewritePatternSet &patterns);
+                                    mlir::RewritePatternSet &patterns,
+                                    const TargetInfo &target);
 
 /// Adds the lowering of `simt.mma`. The target must outlive the patterns.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,

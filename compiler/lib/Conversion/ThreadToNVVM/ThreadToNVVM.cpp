@@ -49,7 +49,7 @@ static LogicalResult convert(gpu::GPUModuleOp module, const TargetInfo &info) {
   populateSimtMemoryToNVVMPatterns(converter, patterns);
   populateSimtAsyncToNVVMPatterns(converter, patterns);
   populateSimtAtomicsToNVVMPatterns(converter, patterns);
-  populateSimtBitsToNVVMPatterns(converter, patterns);
+  populateSimtBitsToNVVMPatterns(converter, patterns, info);
   populateSimtMmaToNVVMPatterns(converter, patterns, info);
   populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
   populateSimtWgmmaToNVVMPatterns(converter, patterns);

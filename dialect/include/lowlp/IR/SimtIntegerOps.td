@@ -64,4 +64,19 @@ def Simt_SelectBytesOp : Simt_Op<"select_bytes", [Pure]> {
   let assemblyFormat = "$a `,` $b `by` $selector attr-dict";
 }
 
+def Simt_WidenFloatsOp : Simt_Op<"widen_floats", [Pure]> {
+  let summary = "two halves of two 8-bit floats";
+  let description = [{
+    The `f8E4M3FN` in bytes 2 h and 2 h + 1 of a word as `f16`, exactly (PTX ISA, `cvt.rn.f16x2.e4m3x2`): one instruction for two
+    values from sm_89 on, and before it five. What becomes of a NaN is not said.
+
+    ```mlir
+    %low = simt.widen_floats %word half 0
+    ```
+  }];
+  let arguments = (ins I32:$word, ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1>]>:$half);
+  let results = (outs VectorOfLengthAndType<[2], [F16]>:$result);
+  let assemblyFormat = "$word `half` $half attr-dict `:` type($result)";
+}
+
 #endif // LOWLP_IR_SIMTINTEGEROPS_TD

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
-from lowlp.layouts.register_layout import Layout, local, spatial
+from lowlp.layouts.register_layout import Layout, column_local, local, spatial
 
 from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, X_FRAGMENT, Arguments, as_f32, finished, make_linear
 from ..parts import packed_view, view_of_result
@@ -101,6 +101,12 @@ class PartialSumsPlan:
     def operand(self) -> Layout:
         """How threads hold entries, [rows of the table, STEP_K]."""
         return spatial(self.schedule.warps, 1) * local(self.row_steps, 1) * A_FRAGMENT
+
+    @property
+    def words(self) -> Layout:
+        """The same registers as [entries, books, halves, places along K, pairs of values]."""
+        warps, steps = spatial(self.schedule.warps, 1) * local(self.row_steps, 1), column_local(2, 2) * spatial(8, _LANES)
+        return (warps * steps).reshape(*self.places[:-1], self.v // 2)
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -207,7 +213,7 @@ class _Block:
         plan = self.plan
         at = self.block_of(unit)
         layout = plan.operand.reshape(*plan.places)
-        entries = ll.load_global(self.books_view, offsets=[*at, 0, 0, 0, 0, 0], layout=layout)
+        entries = ll.load_global(self.books_view, offsets=[*at, 0, 0, 0, 0, 0], layout=layout, in_bounds=True)
         if not plan.vectors.has_book_scales:
             return (entries,)
         rows = plan.products.reduce([1], keep_dims=True)
@@ -215,15 +221,16 @@ class _Block:
         blocks = [-(-plan.spec.n // plan.block_rows), -(-plan.spec.k // plan.block_k)]
         strides = [blocks[1] * plan.books, plan.books, 0, 1, 0, 1]
         view = ll.view_global(self.operands.book_scales, shape=[*blocks, *places], strides=strides)
-        held = ll.load_global(view, offsets=[*at, 0, 0, 0, 0], layout=rows.reshape(*places))
+        held = ll.load_global(view, offsets=[*at, 0, 0, 0, 0], layout=rows.reshape(*places), in_bounds=True)
         return entries, ll.view(held, dtype="f32", layout=rows)
 
     def placed(self, entries: ll.Tile) -> ll.Tile:
         """Entries as operands of products, each in the place of its half, with zeros in the others."""
-        plan, layout = self.plan, entries.layout
-        values = ll.cast(entries, plan.spec.activation)
-        is_there = ll.equal(ll.iota(3, layout=layout, dtype="int32"), ll.iota(2, layout=layout, dtype="int32"))
-        return ll.view(ll.where(is_there, values, 0.0), dtype=plan.spec.activation, layout=plan.operand)
+        plan = self.plan
+        words = ll.view(ll.cast(entries, plan.spec.activation), dtype="uint32", layout=plan.words)
+        half = ll.iota(2, layout=plan.words, dtype="int32")
+        is_there = ll.equal(ll.iota(3, layout=plan.words, dtype="int32"), half)
+        return ll.view(ll.where(is_there, words, 0), dtype=plan.spec.activation, layout=plan.operand)
 
     @ll.inline
     def fill(self, entries, x, number: int) -> None:  # type: ignore[no-untyped-def]

@@ -95,7 +95,7 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words, Units &units) {
       TileType::get(builder.getContext(),
                     words.getView().getType().getElementType(), match.words);
   Value loaded = LoadGlobalOp::create(builder, loc, type, words.getView(),
-                                      offsets, /*in_bounds=*/false);
+                                      offsets, load.getInBounds());
   Value codes = UnpackOp::create(
       builder, loc, tile, loaded,
       PlacementAttr::get(load.getContext(), &placement), load.getStep(),

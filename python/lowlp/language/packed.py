@@ -167,6 +167,7 @@ def load_packed(
     shape: Sequence[int] | None = None,
     first_step: int = 0,
     book: int | None = None,
+    in_bounds: bool = False,
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
@@ -181,6 +182,7 @@ def load_packed(
     first_step  the first of a unit's steps that is taken, 0 to S - 1; S = 4 in units of 64 weights of a row
     book        of vectors: whose codes; where these have several widths, which byte of all codes of a vector. None: all
                 books', beside each other for each vector: what takes no instructions
+    in_bounds   promises that all of the tile lies in the view
 
     Of vectors of v weights the tile is codes, K / v in a row, with steps of four codes along K, S = U / 4v in units U
     wide, and `layout` is given: `local(R, n).local(2, 1).spatial(8, 4)` for one book; followed by
@@ -198,7 +200,11 @@ def load_packed(
     if book is not None and not is_int(book):
         raise type_error(f"book: must be an int or None, found {describe(book)}")
     numbers = {"step": first_step} if book is None else {"step": first_step, "book": book}
-    named = {name: ir.IntegerAttr.get(trace.type("i64"), int(number)) for name, number in numbers.items()}
+    named: dict[str, ir.Attribute] = {
+        name: ir.IntegerAttr.get(trace.type("i64"), int(number)) for name, number in numbers.items()
+    }
+    if in_bounds:
+        named["in_bounds"] = ir.UnitAttr.get()
     held, choice = _units_held(view, layout, shape)
     return emit_tile("lowlp.load_packed", view.dtype, held, [view, *starts], named, choice)
 

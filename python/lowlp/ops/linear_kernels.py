@@ -191,7 +191,9 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
     warpgroups not theirs."""
     fields = asdict(schedule)
     if not schedule.stages:
-        kept = ("columns", "warps", "table_form", "table_copies", "splits", "codebooks")
+        kept = ["columns", "warps", "table_form", "table_copies", "splits", "codebooks"]
+        if schedule.partial_sums:
+            kept = ["warps", "row_tiles", "splits", "kept_rows", "partial_sums"]
         fields = {name: fields[name] for name in kept}
     elif not schedule.warpgroups:
         for name in ("products_in_flight", "column_tiles", "cluster", "aligned_shares", "multicast"):
@@ -200,6 +202,8 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
             del fields["scales_on"]
     if schedule.splits == 1:
         del fields["splits"]
+    if not schedule.partial_sums:
+        fields.pop("partial_sums", None)
     if schedule.multicast == 1:
         fields.pop("multicast", None)
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

@@ -371,7 +371,7 @@ def _bind(
     if within:
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
-    spec = replace(spec, dependent_launch=early and schedule.stages > 0)
+    spec = replace(spec, dependent_launch=early and (schedule.stages > 0 or schedule.partial_sums))
     if captured and not _is_ready(qw, spec, schedule, device.arch, x.device):
         raise first_call_in_capture("x", m, x.dtype)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher

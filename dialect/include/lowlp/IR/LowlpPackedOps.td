@@ -52,7 +52,8 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
     local(R, S).local(2, 1).spatial(8, 4).local(1, r)
     ```
 
-    Codes outside of the view are those whose stored bits are zero.
+    Codes outside of the view are those whose stored bits are zero. `in_bounds` promises that there are none: the test is dropped, and
+    the CPU target reports a broken promise.
 
     ```mlir
     %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096, #lowlp.codec<int6>, f16>
@@ -64,10 +65,10 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
     `lowlp-reinterpret-layouts` makes of it a load of words and `lowlp.unpack`.
   }];
   let arguments = (ins Lowlp_PackedType:$source, Variadic<Index>:$offsets, DefaultValuedAttr<I64Attr, "0">:$step,
-      OptionalAttr<I64Attr>:$book);
+      OptionalAttr<I64Attr>:$book, UnitAttr:$in_bounds);
   let results = (outs Lowlp_TileType:$tile);
   let assemblyFormat = [{
-    $source `[` $offsets `]` (`step` $step^)? (`book` $book^)? attr-dict `:` type($source) `->` type($tile)
+    $source `[` $offsets `]` (`step` $step^)? (`book` $book^)? (`in_bounds` $in_bounds^)? attr-dict `:` type($source) `->` type($tile)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -37,6 +37,7 @@ from .candidates import (
     wide_drafts,
 )
 from .codebooks.choosing import book_schedule, measured_books
+from .codebooks.partial_sums_schedules import partial_sums_us
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
@@ -138,6 +139,9 @@ def reason_for(
     """Why `schedule_for` takes the schedule that it takes without `batch_invariant`, in words."""
     among = measured_schedules() if among is None else among
     if spec.vectors:
+        chosen = schedule_for(spec, m, device, gpu=gpu, among=among)
+        if chosen.partial_sums:
+            return f"by estimate, {partial_sums_us(spec, chosen, m, device):.1f} us: sums of products of entries"
         found_books = measured_books(spec, m, device, gpu, among)
         if found_books and spec.hot_entries:
             # Its time is that of codes that are all as frequent.

@@ -13,8 +13,9 @@ from lowlp.schedules.device import Device, device_like
 from ..measured import Entry, MeasuredSchedules
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
-from .schedules import codebook_schedule, splits_of
+from .schedules import codebook_schedule, codebook_us, splits_of
 from .wide import can_look_up_wide
 from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
 
@@ -44,6 +45,8 @@ def book_schedule(
     has_one_order  all m add in one order, that of kernels without warpgroups
     gpu, among     as for `schedule_for`
     """
+    if not has_one_order and (sums := _partial_sums(spec, m, device, gpu, among)):
+        return sums
     splits = _splits(whole, device, gpu, among)
     can_go_wide = not has_one_order and bool(target(device.arch).instructions["wgmma.mma_async"])
     entry = measured_books(spec, m, device, gpu, among)
@@ -74,6 +77,18 @@ def measured_books(
             if (is_like or entry.gpu == gpu) and _has_program(spec, entry.schedule, m):
                 return entry
     return None
+
+
+def _partial_sums(
+    spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> Schedule | None:
+    """The schedule of a kernel of partial sums, where one and two rows of x take less by these."""
+    schedule = partial_sums_schedule(spec, m, device)
+    if schedule is None:
+        return None
+    entry = measured_books(spec, _FEW[0], device, gpu, among)
+    us = (entry.us if entry else 0.0) or codebook_us(spec, _FEW[0], device)
+    return schedule if takes_less(spec, (us, us), device) else None
 
 
 def _splits(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> int:

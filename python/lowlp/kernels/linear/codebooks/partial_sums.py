@@ -1,4 +1,4 @@
-"""y = x @ w^T for one or two rows of x and weights that are vectors of codebooks, without decoding a weight.
+"""y = x @ w^T for few rows of x and weights that are vectors of codebooks, without decoding a weight.
 
     t[e, b, g] = C_b[e] . x[g]                   every entry e of book b, and every v weights g of a row
     y[n]       = sum over g, b of t[codes[n, g, b], b, g]
@@ -15,7 +15,8 @@ each other, and a row of the other operand is an entry in one of these places an
 entry, book by book, half by half, are lines of J numbers that lie side by side in the table, and eight lanes that
 store 16 bytes each meet in no bank.
 
-The order of sums follows from shape and schedule, and is the same for one row of x and for two. Products of the
+A block has one or two rows of x (`kept_rows`), with tables for each. The order of sums follows from shape and schedule,
+and is the same for one and for two. Products of the
 entries and x are of numbers of 16 bits, summed in f32, and so is all else; for one weight of one book the result is
 what `QuantizedTensor.dequantize` computes.
 """
@@ -75,10 +76,9 @@ class PartialSumsPlan:
         self.row_steps = self.table_rows // self.tile_rows
         self.column_tiles = self.across // 8
 
-    def blocks_of_rows(self, m: Any) -> tuple[Any]:
-        """Of y^T. That they are as many for all m is what a workspace asks of its shape."""
-        del m
-        return (-(-self.spec.columns_of_y // self.rows),)
+    def blocks(self, m: Any) -> tuple[Any]:
+        """Of y^T, for m rows of x."""
+        return (ll.ceildiv(m, self.schedule.kept_rows) * -(-self.spec.columns_of_y // self.rows),)
 
     @property
     def codes(self) -> Layout:
@@ -165,7 +165,9 @@ class _Block:
         spec, schedule = plan.spec, plan.schedule
         (block,) = ll.block_indices()
         self.part = part_of(block, schedule.splits, plan.units // plan.granule)
-        self.row = self.part.tile * plan.rows
+        blocks_of_columns = ll.ceildiv(operands.m, schedule.kept_rows)
+        self.row = self.part.tile // blocks_of_columns * plan.rows
+        self.column = self.part.tile % blocks_of_columns * schedule.kept_rows
         self.first, self.stop = self.part.first * plan.granule, self.part.stop * plan.granule
         self.w_view = packed_view(spec, operands.weights)
         # Columns of products, then places along K: those that no half has lie outside, and are zero.
@@ -189,7 +191,8 @@ class _Block:
         """The codes of a unit for some of the block's rows."""
         plan = self.plan
         at = [self.row + tile * plan.tile_rows, unit * plan.unit_k]
-        return ll.load_packed(self.w_view, offsets=at, layout=plan.codes)
+        has_whole = plan.spec.packed_rows % plan.rows == 0
+        return ll.load_packed(self.w_view, offsets=at, layout=plan.codes, in_bounds=has_whole)
 
     def load_x(self, unit) -> list[ll.Tile]:  # type: ignore[no-untyped-def]
         """x of a unit, of each row, as operands of products."""
@@ -197,7 +200,7 @@ class _Block:
         layout = plan.x.reshape(plan.column_tiles, 4, 2, STEP_K // plan.v, plan.v)
         rows = []
         for row in range(plan.schedule.kept_rows):
-            held = ll.load_global(self.x_view, offsets=[row, unit, 0, 0, 0, 0, 0], layout=layout)
+            held = ll.load_global(self.x_view, offsets=[self.column + row, unit, 0, 0, 0, 0, 0], layout=layout)
             rows.append(ll.transpose(ll.view(held, dtype=plan.spec.activation, layout=plan.x)))
         return rows
 
@@ -208,12 +211,14 @@ class _Block:
         return [rows, 0 if plan.block_k >= plan.spec.k else unit // plan.granule]
 
     def load_entries(self, unit) -> tuple[ll.Tile, ...]:  # type: ignore[no-untyped-def]
-        """The entries of a unit's books as they are stored, each as often as it has places, and the scale of the book
-        of each row of the table, where books have some."""
+        """The entries of a unit's books, each as often as it has places: as they are stored, where others follow, else
+        as operands of products. And the scale of the book of each row of the table, where books have some."""
         plan = self.plan
         at = self.block_of(unit)
         layout = plan.operand.reshape(*plan.places)
         entries = ll.load_global(self.books_view, offsets=[*at, 0, 0, 0, 0, 0], layout=layout, in_bounds=True)
+        if not plan.has_blocks:
+            entries = self.placed(entries)
         if not plan.vectors.has_book_scales:
             return (entries,)
         rows = plan.products.reduce([1], keep_dims=True)
@@ -236,8 +241,9 @@ class _Block:
     def fill(self, entries, x, number: int) -> None:  # type: ignore[no-untyped-def]
         """Makes the products of all entries and x, and stores them in one of the tables of each row of x."""
         plan = self.plan
+        operand = self.placed(entries[0]) if plan.has_blocks else entries[0]
         for row in range(plan.schedule.kept_rows):
-            made = ll.dot(self.placed(entries[0]), x[row], ll.full(0.0, "f32", layout=plan.products))
+            made = ll.dot(operand, x[row], ll.full(0.0, "f32", layout=plan.products))
             if plan.vectors.has_book_scales:
                 made = made * entries[1]
             lines = ll.view(made, dtype="f32", layout=plan.lines(has_neighbours=False))
@@ -284,7 +290,7 @@ class _Block:
             self.store(sums)
             return
         threads = 32 * plan.schedule.warps
-        SplitEnding(plan.schedule.splits, plan.blocks_of_rows, threads, self.store).end(self.part, sums)
+        SplitEnding(plan.schedule.splits, plan.blocks, threads, self.store).end(self.part, sums)
 
     @ll.inline
     def summed(self, sums):  # type: ignore[no-untyped-def]
@@ -293,6 +299,9 @@ class _Block:
         last = self.stop - 1
         ahead = tuple(self.load_codes(tile, self.first) for tile in range(plan.tiles))
         entries = self.load_entries(self.first)
+        if plan.spec.dependent_launch:
+            # Weights are in flight; what other launches write is read from here on.
+            ll.wait_for_dependencies()
         x = self.load_x(self.first)
         self.fill(entries, x, 0)
         if plan.has_blocks and plan.granule == 1:
@@ -328,8 +337,8 @@ class _Block:
                 total = ll.sum(sums[row * plan.tiles + tile], dim=1, keep_dims=True)
                 if spec.groups == 1:
                     total = self.load_scale(tile, 0) * self.unscaled(total)
-                result = finished(spec, (total,), operands, r_view, first, row)
-                ll.store_global(result, y_view, offsets=[first, row])
+                result = finished(spec, (total,), operands, r_view, first, self.column + row)
+                ll.store_global(result, y_view, offsets=[first, self.column + row])
 
 
 def partial_sums_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
@@ -342,7 +351,7 @@ def partial_sums_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         spec,
         schedule,
         lambda operands: _Block(plan, operands).make(),
-        lambda m: (plan.blocks_of_rows(m)[0] * schedule.splits,),
+        lambda m: (plan.blocks(m)[0] * schedule.splits,),
         32 * schedule.warps,
         blocks_per_sm=schedule.blocks_per_sm,
     )

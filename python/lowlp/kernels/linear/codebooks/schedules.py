@@ -87,6 +87,8 @@ _ADD_CYCLES: Final = 40
 # Passes of a phase where entries have one copy, and cycles for 32 entries of global memory.
 _CONFLICT_PASSES: Final = 2.6
 _GLOBAL_CYCLES: Final = 42
+# Cycles for 32 values of entries of 8 bits, which are cast.
+_CAST_CYCLES: Final = 0.5
 # Cycles in which 32 vectors of a lattice are computed: instructions for integers, of which an SM begins two a cycle.
 _COMPUTED_CYCLES: Final = {"e8p": 5, "e81b": 4}
 
@@ -257,7 +259,12 @@ def entry_bytes(spec: LinearSpec) -> int:
     assert vectors is not None
     if vectors.lattices:
         return WORD_BYTES
-    return vectors.vector * (1 if vectors.entries in ("int8", "f8e4m3") else 2)
+    return vectors.vector * (1 if has_bytes(spec) else 2)
+
+
+def has_bytes(spec: LinearSpec) -> bool:
+    """Whether entries are of 8 bits."""
+    return spec.vectors is not None and spec.vectors.entries in ("int8", "f8e4m3")
 
 
 def _has_copies(spec: LinearSpec, device: Device) -> bool:
@@ -286,8 +293,8 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
     lookups = 16 * spec.k / vectors.vector * vectors.books / 32
     if _bytes_of_entries(spec) > device.shared_bytes:
         return lookups * _GLOBAL_CYCLES
-    phases = max(1, bytes_of_entry // 4)
-    return lookups * phases * (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
+    phases = max(1, bytes_of_entry // 4) * (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
+    return lookups * (max(phases, vectors.vector * _CAST_CYCLES) if has_bytes(spec) else phases)
 
 
 def _least_book_bytes(spec: LinearSpec, device: Device) -> int:

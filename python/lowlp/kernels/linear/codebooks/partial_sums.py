@@ -53,7 +53,7 @@ class PartialSumsPlan:
     halves        of them, in places of their own along K of the products
     table_rows    of the products of entries and x: entries, books, halves
     rows          of y^T that a block makes, `tile_rows` at a time
-    units         of a row, `granule` of which are one block's
+    units         of a row
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -69,9 +69,6 @@ class PartialSumsPlan:
         self.tile_rows = 16 * schedule.warps
         self.tiles = schedule.row_tiles
         self.rows = self.tile_rows * self.tiles
-        self.has_blocks = bool(spec.book_rows or spec.book_columns)
-        self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
-        self.granule = self.block_k // spec.unit_k if self.block_k < spec.k else 1
         self.table_rows = self.entries * self.books * self.halves
         self.row_steps = self.table_rows // self.tile_rows
         self.column_tiles = self.across // 8
@@ -144,17 +141,11 @@ def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:
     if vectors.lattices or vectors.bits != _BITS or vectors.books not in (1, 2, 4) or vectors.vector not in (2, 4, 8):
         return False
     is_plain = spec.products == 1 and spec.aligned and not spec.experts
-    if not is_plain or spec.k % spec.unit_k or spec.rows_of_unit != 16 or spec.group_size % spec.unit_k:
+    has_blocks = bool(spec.book_rows or spec.book_columns)
+    if not is_plain or has_blocks or spec.k % spec.unit_k or spec.rows_of_unit != 16 or spec.group_size % spec.unit_k:
         return False
     plan = PartialSumsPlan(spec, schedule)
-    if plan.table_rows % plan.tile_rows or schedule.splits > plan.units // plan.granule:
-        return False
-    if not plan.has_blocks:
-        return True
-    # A table is of rows that share books, and two that take turns are of one book, or each has its own.
-    has_whole = plan.block_k % spec.unit_k == 0 and spec.k % plan.block_k == 0 and plan.granule in (1, *range(2, 99, 2))
-    has_rows = plan.block_rows >= spec.n or plan.block_rows % plan.tile_rows == 0
-    return has_whole and has_rows and (schedule.row_tiles == 1 or plan.block_rows >= spec.n)
+    return plan.table_rows % plan.tile_rows == 0 and schedule.splits <= plan.units
 
 
 class _Block:
@@ -164,11 +155,11 @@ class _Block:
         self.plan, self.operands = plan, operands
         spec, schedule = plan.spec, plan.schedule
         (block,) = ll.block_indices()
-        self.part = part_of(block, schedule.splits, plan.units // plan.granule)
+        self.part = part_of(block, schedule.splits, plan.units)
         blocks_of_columns = ll.ceildiv(operands.m, schedule.kept_rows)
         self.row = self.part.tile // blocks_of_columns * plan.rows
         self.column = self.part.tile % blocks_of_columns * schedule.kept_rows
-        self.first, self.stop = self.part.first * plan.granule, self.part.stop * plan.granule
+        self.first, self.stop = self.part.first, self.part.stop
         self.w_view = packed_view(spec, operands.weights)
         # Columns of products, then places along K: those that no half has lie outside, and are zero.
         shape = [operands.m, plan.units, plan.column_tiles, 4, 2, plan.halves, plan.v]
@@ -176,13 +167,7 @@ class _Block:
         strides = [operands.x_stride, plan.unit_k, 2 * plan.v, 2 * by_group, plan.v, plan.across * plan.v, 1]
         self.x_view = ll.view_global(operands.x, shape=shape, strides=strides)
         of_book = plan.entries * plan.v
-        of_block = plan.books * of_book
-        blocks_of_k = -(-spec.k // plan.block_k)
-        self.books_view = ll.view_global(
-            operands.codebooks,
-            shape=[-(-spec.n // plan.block_rows), blocks_of_k, *plan.places],
-            strides=[blocks_of_k * of_block, of_block, plan.v, of_book, 0, 0, 1],
-        )
+        self.books_view = ll.view_global(operands.codebooks, shape=plan.places, strides=[plan.v, of_book, 0, 0, 1])
         self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
         table = [plan.entries, _TABLES, plan.books * plan.halves, plan.across]
         self.tables = [ll.alloc_shared("f32", table) for _ in range(schedule.kept_rows)]
@@ -204,48 +189,35 @@ class _Block:
             rows.append(ll.transpose(ll.view(held, dtype=plan.spec.activation, layout=plan.x)))
         return rows
 
-    def block_of(self, unit) -> list[ll.Scalar | int]:  # type: ignore[no-untyped-def]
-        """Which block that shares books a unit of the first rows is in, along both dimensions."""
+    def load_entries(self) -> ll.Tile:
+        """All entries as operands of products, each in the place of its half, with zeros in the others."""
         plan = self.plan
-        rows = 0 if plan.block_rows >= plan.spec.n else self.row // plan.block_rows
-        return [rows, 0 if plan.block_k >= plan.spec.k else unit // plan.granule]
-
-    def load_entries(self, unit) -> tuple[ll.Tile, ...]:  # type: ignore[no-untyped-def]
-        """The entries of a unit's books, each as often as it has places: as they are stored, where others follow, else
-        as operands of products. And the scale of the book of each row of the table, where books have some."""
-        plan = self.plan
-        at = self.block_of(unit)
         layout = plan.operand.reshape(*plan.places)
-        entries = ll.load_global(self.books_view, offsets=[*at, 0, 0, 0, 0, 0], layout=layout, in_bounds=True)
-        if not plan.has_blocks:
-            entries = self.placed(entries)
-        if not plan.vectors.has_book_scales:
-            return (entries,)
-        rows = plan.products.reduce([1], keep_dims=True)
-        places = [plan.entries, plan.books, plan.halves, 1]
-        blocks = [-(-plan.spec.n // plan.block_rows), -(-plan.spec.k // plan.block_k)]
-        strides = [blocks[1] * plan.books, plan.books, 0, 1, 0, 1]
-        view = ll.view_global(self.operands.book_scales, shape=[*blocks, *places], strides=strides)
-        held = ll.load_global(view, offsets=[*at, 0, 0, 0, 0], layout=rows.reshape(*places), in_bounds=True)
-        return entries, ll.view(held, dtype="f32", layout=rows)
-
-    def placed(self, entries: ll.Tile) -> ll.Tile:
-        """Entries as operands of products, each in the place of its half, with zeros in the others."""
-        plan = self.plan
+        entries = ll.load_global(self.books_view, offsets=[0] * 5, layout=layout, in_bounds=True)
         words = ll.view(ll.cast(entries, plan.spec.activation), dtype="uint32", layout=plan.words)
         half = ll.iota(2, layout=plan.words, dtype="int32")
         is_there = ll.equal(ll.iota(3, layout=plan.words, dtype="int32"), half)
         return ll.view(ll.where(is_there, words, 0), dtype=plan.spec.activation, layout=plan.operand)
 
+    def load_factors(self) -> ll.Tile | None:
+        """The scale of the book of each row of the table; None where books have none."""
+        plan = self.plan
+        if not plan.vectors.has_book_scales:
+            return None
+        rows = plan.products.reduce([1], keep_dims=True)
+        places = [plan.entries, plan.books, plan.halves, 1]
+        view = ll.view_global(self.operands.book_scales, shape=places, strides=[0, 1, 0, 1])
+        held = ll.load_global(view, offsets=[0] * 4, layout=rows.reshape(*places), in_bounds=True)
+        return ll.view(held, dtype="f32", layout=rows)
+
     @ll.inline
-    def fill(self, entries, x, number: int) -> None:  # type: ignore[no-untyped-def]
+    def fill(self, entries, factors, x, number: int) -> None:  # type: ignore[no-untyped-def]
         """Makes the products of all entries and x, and stores them in one of the tables of each row of x."""
         plan = self.plan
-        operand = self.placed(entries[0]) if plan.has_blocks else entries[0]
         for row in range(plan.schedule.kept_rows):
-            made = ll.dot(operand, x[row], ll.full(0.0, "f32", layout=plan.products))
-            if plan.vectors.has_book_scales:
-                made = made * entries[1]
+            made = ll.dot(entries, x[row], ll.full(0.0, "f32", layout=plan.products))
+            if factors is not None:
+                made = made * factors
             lines = ll.view(made, dtype="f32", layout=plan.lines(has_neighbours=False))
             lines = ll.convert_layout(lines, plan.lines(has_neighbours=True))
             ll.store_shared(lines, self.tables[row], offsets=[0, number, 0, 0], in_bounds=True)
@@ -298,27 +270,20 @@ class _Block:
         plan = self.plan
         last = self.stop - 1
         ahead = tuple(self.load_codes(tile, self.first) for tile in range(plan.tiles))
-        entries = self.load_entries(self.first)
+        entries, factors = self.load_entries(), self.load_factors()
         if plan.spec.dependent_launch:
             # Weights are in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
-        x = self.load_x(self.first)
-        self.fill(entries, x, 0)
-        if plan.has_blocks and plan.granule == 1:
-            entries = self.load_entries(ll.minimum(self.first + 1, last))
+        self.fill(entries, factors, self.load_x(self.first), 0)
         x = self.load_x(ll.minimum(self.first + 1, last))
         ll.synchronize()
         for unit in ll.range(self.first, self.stop, _TABLES):
-            self.fill(entries, x, 1)
-            if plan.has_blocks:
-                entries = self.load_entries(ll.minimum(unit + 2, last))
+            self.fill(entries, factors, x, 1)
             x = self.load_x(ll.minimum(unit + 2, last))
             ahead, sums = self.add(0, unit, ahead, ll.minimum(unit + 1, last), sums)
             ll.synchronize()
             if unit + 1 < self.stop:
-                self.fill(entries, x, 0)
-                if plan.has_blocks and plan.granule == 1:
-                    entries = self.load_entries(ll.minimum(unit + 3, last))
+                self.fill(entries, factors, x, 0)
                 x = self.load_x(ll.minimum(unit + 3, last))
                 ahead, sums = self.add(1, unit + 1, ahead, ll.minimum(unit + 2, last), sums)
                 ll.synchronize()

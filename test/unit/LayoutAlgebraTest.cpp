@@ -88,6 +88,15 @@ TEST(Reduce, ThreadsBecomeReplicasAndLocalsGo) {
   EXPECT_EQ(*reduce(Layout::local({2, 3}), {1}), Layout::local({2}));
 }
 
+TEST(Reduce, DropsLocalsOfADimension) {
+  EXPECT_EQ(*dropLocals(parse("local(1, 8).local(2, 1).spatial(8, 4)"), 1),
+            parse("local(2, 1).spatial(8, 4)"));
+  EXPECT_EQ(*dropLocals(parse("spatial(8, 4).local(2, 3)"), 0),
+            parse("spatial(8, 4).local(1, 3)"));
+  EXPECT_EQ(*dropLocals(Layout::local({2, 3}), 1), Layout::local({2, 1}));
+  EXPECT_FALSE(dropLocals(Layout::local({2, 3}), 2));
+}
+
 TEST(Reduce, KeepsADimension) {
   EXPECT_EQ(*reduce(Layout::local({2, 3}), {1}, /*keepDims=*/true),
             Layout::local({2, 1}));

@@ -1,6 +1,4 @@
 //===- LowlpLookupOps.cpp - tables in shared memory -----------------------===//
-#include "CodesPart.h"
-
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
@@ -141,31 +139,16 @@ LogicalResult LookupPairsOp::verify() {
   return success();
 }
 
-static ArrayRef<int64_t> getIndices(AddLookupsOp op) {
-  return op.getPart().value_or(ArrayRef<int64_t>());
-}
-
-Layout AddLookupsOp::getPartLayout() {
-  return getCodesPartLayout(getCodes().getType(), getIndices(*this));
-}
-
-SmallVector<int64_t> AddLookupsOp::getPartLocals() {
-  return getCodesPartLocals(getCodes().getType(), getIndices(*this));
-}
-
 LogicalResult AddLookupsOp::verify() {
   TileType codes = getCodes().getType(), sums = getSums().getType();
   SharedType table = getTable().getType();
   if (!codes.getElementType().isUnsignedInteger())
     return emitOpError("codes must be unsigned integers, but are ")
            << codes.getElementType();
-  FailureOr<Layout> part = verifyCodesPart(*this, codes, getIndices(*this));
-  if (failed(part))
-    return failure();
-  if (part->rank() != 2)
+  if (codes.getRank() != 2)
     return emitOpError("codes must have 2 dimensions, rows and columns, but "
                        "have ")
-           << part->rank();
+           << codes.getRank();
   if (!table.getElementType().isF32() || table.getRank() < 2 ||
       table.getLayout() != *SharedLayout::plain(Layout::local(
                                std::vector<int64_t>(table.getShape()))))
@@ -173,12 +156,12 @@ LogicalResult AddLookupsOp::verify() {
                        "row-major order, but is ")
            << table;
   int64_t columns = llvm::product_of(table.getShape().drop_front());
-  if (columns < part->shape()[1])
+  if (columns < codes.getShape()[1])
     return emitOpError("the table must have at least ")
-           << part->shape()[1] << " columns, but has " << columns;
+           << codes.getShape()[1] << " columns, but has " << columns;
   TileType expected =
       TileType::get(getContext(), Float32Type::get(getContext()),
-                    *dropLocals(*part, /*dim=*/1));
+                    *dropLocals(codes.getLayout(), /*dim=*/1));
   if (sums != expected)
     return emitOpError("the sums must be ")
            << expected << ", but are " << sums;

@@ -221,3 +221,43 @@ func.func @slices(%s: !lowlp.shared<4xf16>, %e: !lowlp.shared<16x4x2xf16>) {
   lowlp.expand_table %s, %e slices [2, 1] : !lowlp.shared<4xf16>, !lowlp.shared<16x4x2xf16>
   return
 }
+
+// -----
+
+func.func @signed(%c: !lowlp.tile<8x4xsi8, spatial(8, 4)>, %t: !lowlp.shared<256x4xf32>, %s: !lowlp.tile<8x4xf32, spatial(8, 4)>, %i: index) {
+  // expected-error @below {{'lowlp.add_lookups' op codes must be unsigned integers, but are 'si8'}}
+  %0 = lowlp.add_lookups %c in %t[%i], %s : !lowlp.tile<8x4xsi8, spatial(8, 4)>, !lowlp.shared<256x4xf32>, !lowlp.tile<8x4xf32, spatial(8, 4)>
+  return
+}
+
+// -----
+
+func.func @flat(%c: !lowlp.tile<32xui8, spatial(32)>, %t: !lowlp.shared<256x4xf32>, %s: !lowlp.tile<32xf32, spatial(32)>, %i: index) {
+  // expected-error @below {{'lowlp.add_lookups' op codes must have 2 dimensions, rows and columns, but have 1}}
+  %0 = lowlp.add_lookups %c in %t[%i], %s : !lowlp.tile<32xui8, spatial(32)>, !lowlp.shared<256x4xf32>, !lowlp.tile<32xf32, spatial(32)>
+  return
+}
+
+// -----
+
+func.func @columns_first(%c: !lowlp.tile<8x4xui8, spatial(8, 4)>, %t: !lowlp.shared<256x4xf32, column_local(256, 4)>, %s: !lowlp.tile<8x4xf32, spatial(8, 4)>, %i: index) {
+  // expected-error @below {{'lowlp.add_lookups' op the table must be of f32, of entries by columns in row-major order, but is '!lowlp.shared<256x4xf32, column_local(256, 4)>'}}
+  %0 = lowlp.add_lookups %c in %t[%i], %s : !lowlp.tile<8x4xui8, spatial(8, 4)>, !lowlp.shared<256x4xf32, column_local(256, 4)>, !lowlp.tile<8x4xf32, spatial(8, 4)>
+  return
+}
+
+// -----
+
+func.func @few_columns(%c: !lowlp.tile<8x4xui8, spatial(8, 4)>, %t: !lowlp.shared<256x2xf32>, %s: !lowlp.tile<8x4xf32, spatial(8, 4)>, %i: index) {
+  // expected-error @below {{'lowlp.add_lookups' op the table must have at least 4 columns, but has 2}}
+  %0 = lowlp.add_lookups %c in %t[%i], %s : !lowlp.tile<8x4xui8, spatial(8, 4)>, !lowlp.shared<256x2xf32>, !lowlp.tile<8x4xf32, spatial(8, 4)>
+  return
+}
+
+// -----
+
+func.func @wide_sums(%c: !lowlp.tile<8x8xui8, spatial(8, 4).local(1, 2)>, %t: !lowlp.shared<256x8xf32>, %s: !lowlp.tile<8x8xf32, spatial(8, 4).local(1, 2)>, %i: index) {
+  // expected-error @below {{'lowlp.add_lookups' op the sums must be '!lowlp.tile<8x4xf32, spatial(8, 4)>', but are '!lowlp.tile<8x8xf32, spatial(8, 4).local(1, 2)>'}}
+  %0 = lowlp.add_lookups %c in %t[%i], %s : !lowlp.tile<8x8xui8, spatial(8, 4).local(1, 2)>, !lowlp.shared<256x8xf32>, !lowlp.tile<8x8xf32, spatial(8, 4).local(1, 2)>
+  return
+}

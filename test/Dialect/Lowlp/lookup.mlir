@@ -22,6 +22,16 @@ func.func @lookups(%s: !lowlp.shared<8xf16>, %c: !copies, %p: !lowlp.shared<64x4
   return
 }
 
+!bytes = !lowlp.tile<16x32xui8, local(1, 8).local(2, 1).spatial(8, 4)>
+!sums = !lowlp.tile<16x4xf32, local(2, 1).spatial(8, 4)>
+
+// CHECK-LABEL: func.func @sums
+func.func @sums(%codes: !bytes, %table: !lowlp.shared<256x2x32xf32>, %column: index, %sums: !sums) -> !sums {
+  // CHECK: lowlp.add_lookups %{{.*}} in %{{.*}}[%{{.*}}], %{{.*}} : !lowlp.tile<16x32xui8, {{.*}}>, !lowlp.shared<256x2x32xf32>, !lowlp.tile<16x4xf32,
+  %next = lowlp.add_lookups %codes in %table[%column], %sums : !bytes, !lowlp.shared<256x2x32xf32>, !sums
+  return %next : !sums
+}
+
 !words = !lowlp.tile<1x1x96xui32, local(1, 1, 3).spatial(1, 1, 32)>
 !part = !lowlp.tile<16x64xui1, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 

@@ -127,10 +127,7 @@ private:
   OpBuilder &builder;
   Location loc;
   TileType codes;
-  Layout layout;
-  /// Of the part, in the registers of all codes.
-  SmallVector<int64_t> locals;
-  Layout sumLayout;
+  Layout layout, sumLayout;
   int64_t codeBits, numEntries, lineBytes;
   Value codeRegisters, sums, base;
   SmallVector<Exchange> exchanges;
@@ -148,8 +145,7 @@ private:
 LookupSums::LookupSums(OpBuilder &builder, AddLookupsOp op,
                        AddLookupsOp::Adaptor adaptor)
     : builder(builder), loc(getNamedLoc(op)), codes(op.getCodes().getType()),
-      layout(op.getPartLayout()), locals(op.getPartLocals()),
-      sumLayout(op.getSums().getType().getLayout()),
+      layout(codes.getLayout()), sumLayout(op.getSums().getType().getLayout()),
       codeBits(codes.getElementType().getIntOrFloatBitWidth()),
       codeRegisters(adaptor.getCodes()), sums(adaptor.getSums()) {
   SharedType table = op.getTable().getType();
@@ -163,8 +159,7 @@ LookupSums::LookupSums(OpBuilder &builder, AddLookupsOp op,
   base = simt::OffsetOp::create(builder, loc, adaptor.getTable().getType(),
                                 adaptor.getTable(), offset);
   // Only in lines of all banks does the bank follow from the column.
-  bool isWhole = locals.size() == static_cast<size_t>(codes.getNumLocals());
-  if (codeBits == 8 && isWhole && lineBytes % (kBanks * kBytesOfValue) == 0)
+  if (codeBits == 8 && lineBytes % (kBanks * kBytesOfValue) == 0)
     exchanges = findExchanges(layout);
 }
 
@@ -225,7 +220,7 @@ Value LookupSums::getPlace(int64_t local) {
 
 Value LookupSums::getAddress(int64_t local) {
   if (words.empty()) {
-    Value code = getCode(locals[local]);
+    Value code = getCode(local);
     if ((int64_t(1) << codeBits) > numEntries)
       simt::AssertOp::create(
           builder, loc,

@@ -111,28 +111,18 @@ def Lowlp_AddLookupsOp : Lowlp_Op<"add_lookups", [MemoryEffects<[MemRead]>, AllT
         !lowlp.tile<16x4xf32, spatial(8, 4).local(2, 1)>
     ```
 
-    `part` names the leading indices of a larger tile of codes, as for `lowlp.lookup_vectors`.
-
     Every code must name an entry: the CPU target reports one that does not.
 
     Lowers to one `simt.load` of 32 bits a code. Lanes that hold the same columns of other rows take their codes of 8 bits in another order each, if
     they can, so that they read other columns at a time, which lie in other banks: one selection for two codes. In
     lines of 256 bytes a code is byte 1 of the address and the column byte 0, and `simt.select_bytes` makes both.
   }];
-  let arguments = (ins Lowlp_TileType:$codes, Lowlp_SharedType:$table, Index:$column, Lowlp_TileType:$sums,
-      OptionalAttr<DenseI64ArrayAttr>:$part);
+  let arguments = (ins Lowlp_TileType:$codes, Lowlp_SharedType:$table, Index:$column, Lowlp_TileType:$sums);
   let results = (outs Lowlp_TileType:$result);
   let assemblyFormat = [{
-    $codes (`part` $part^)? `in` $table `[` $column `]` `,` $sums attr-dict
-    `:` type($codes) `,` type($table) `,` type($sums)
+    $codes `in` $table `[` $column `]` `,` $sums attr-dict `:` type($codes) `,` type($table) `,` type($sums)
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// How the part of the codes is held. Requires: the op is valid.
-    Layout getPartLayout();
-    /// The registers of the codes that are looked up, in the order of the part's local index. Requires: the op is valid.
-    ::llvm::SmallVector<int64_t> getPartLocals();
-  }];
 }
 
 #endif // LOWLP_IR_LOWLPLOOKUPOPS_TD

@@ -76,8 +76,9 @@ std::optional<SharedUse> SharedTiles::getUse(Operation *op) const {
   if (number == numbers.end())
     return std::nullopt;
   SharedUse use{number->second};
-  use.reads = isa<LoadSharedOp, LoadScalarOp, LookupOp, LookupPairsOp,
-                  AddLookupsOp>(op);
+  use.reads =
+      isa<LoadSharedOp, LoadScalarOp, LookupOp, LookupPairsOp, AddLookupsOp>(
+          op);
   use.writes = !use.reads;
   use.isAsync = isa<CopyAsyncOp>(op);
   if (auto store = dyn_cast<StoreSharedOp>(op))

@@ -163,8 +163,7 @@ LogicalResult AddLookupsOp::verify() {
       TileType::get(getContext(), Float32Type::get(getContext()),
                     *dropLocals(codes.getLayout(), /*dim=*/1));
   if (sums != expected)
-    return emitOpError("the sums must be ")
-           << expected << ", but are " << sums;
+    return emitOpError("the sums must be ") << expected << ", but are " << sums;
   return success();
 }
 

@@ -91,8 +91,8 @@ def expand_table(table: SharedTile, expanded: SharedTile, *, slices: Sequence[in
 
 
 def add_lookups(codes: Tile, table: SharedTile, sums: Tile, *, column: int | Scalar = 0) -> Tile:
-    """The sums with what the codes name, each in the table of its column: `table[code, column + j]` for a code of column
-    j. A thread adds what its codes of a row name to its element of that row.
+    """The sums with what the codes name, each in the table of its column: `table[code, column + j]`, for a code of
+    column j. A thread adds what its codes of a row name to its element of that row.
 
     codes   unsigned integers, [rows, columns]; each must be the number of an entry, which the CPU target checks
     table   a shared tile of f32, in row-major order, of entries by columns, which may be several dimensions

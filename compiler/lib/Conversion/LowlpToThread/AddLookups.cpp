@@ -154,8 +154,7 @@ LookupSums::LookupSums(OpBuilder &builder, AddLookupsOp op,
   Value column = arith::IndexCastUIOp::create(
       builder, loc, builder.getI64Type(), adaptor.getColumn());
   Value offset = make<arith::MulIOp>(
-      column,
-      arith::ConstantIntOp::create(builder, loc, kBytesOfValue, 64));
+      column, arith::ConstantIntOp::create(builder, loc, kBytesOfValue, 64));
   base = simt::OffsetOp::create(builder, loc, adaptor.getTable().getType(),
                                 adaptor.getTable(), offset);
   // Only in lines of all banks does the bank follow from the column.
@@ -193,8 +192,7 @@ void LookupSums::exchangeCodes() {
       if ((i & distance) != 0)
         continue;
       Value low = words[i], high = words[i + distance];
-      words[i] =
-          arith::SelectOp::create(builder, loc, isExchanged, high, low);
+      words[i] = arith::SelectOp::create(builder, loc, isExchanged, high, low);
       words[i + distance] =
           arith::SelectOp::create(builder, loc, isExchanged, low, high);
     }
@@ -206,27 +204,27 @@ Value LookupSums::getCode(int64_t local) {
     return PackedBits(builder, loc, codeRegisters)
         .extract(local * codeBits, codeBits);
   Value code = vector::ExtractOp::create(builder, loc, codeRegisters, local);
-  return codeBits < 32 ? arith::ExtUIOp::create(builder, loc,
-                                                builder.getI32Type(), code)
-                             .getResult()
-                       : code;
+  return codeBits < 32
+             ? arith::ExtUIOp::create(builder, loc, builder.getI32Type(), code)
+                   .getResult()
+             : code;
 }
 
 Value LookupSums::getPlace(int64_t local) {
   // Bits that are exchanged are in both.
-  return make<arith::XOrIOp>(
-      threadPlace, i32(kBytesOfValue * layout.evaluate(0, local)[1]));
+  return make<arith::XOrIOp>(threadPlace,
+                             i32(kBytesOfValue * layout.evaluate(0, local)[1]));
 }
 
 Value LookupSums::getAddress(int64_t local) {
   if (words.empty()) {
     Value code = getCode(local);
     if ((int64_t(1) << codeBits) > numEntries)
-      simt::AssertOp::create(
-          builder, loc,
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, code,
-                                i32(numEntries)),
-          kNoEntry);
+      simt::AssertOp::create(builder, loc,
+                             arith::CmpIOp::create(builder, loc,
+                                                   arith::CmpIPredicate::ult,
+                                                   code, i32(numEntries)),
+                             kNoEntry);
     Value place = make<arith::AddIOp>(
         threadPlace, i32(kBytesOfValue * layout.evaluate(0, local)[1]));
     return make<arith::AddIOp>(make<arith::MulIOp>(code, i32(lineBytes)),
@@ -243,14 +241,13 @@ Value LookupSums::getAddress(int64_t local) {
   Value chosen = i32(plain);
   if (selector)
     chosen = make<arith::XOrIOp>(
-        isByte ? selector
-               : make<arith::ShRUIOp>(selector, i32(kSelectorBits)),
+        isByte ? selector : make<arith::ShRUIOp>(selector, i32(kSelectorBits)),
         chosen);
   if (isByte)
-    return simt::SelectBytesOp::create(builder, loc, builder.getI32Type(),
-                                       word, place, chosen);
-  Value code = simt::SelectBytesOp::create(
-      builder, loc, builder.getI32Type(), word, i32(0), chosen);
+    return simt::SelectBytesOp::create(builder, loc, builder.getI32Type(), word,
+                                       place, chosen);
+  Value code = simt::SelectBytesOp::create(builder, loc, builder.getI32Type(),
+                                           word, i32(0), chosen);
   return make<arith::AddIOp>(make<arith::MulIOp>(code, i32(lineBytes)), place);
 }
 

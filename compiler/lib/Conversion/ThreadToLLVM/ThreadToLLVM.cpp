@@ -158,19 +158,15 @@ struct SelectBytesExpansion : ConvertOpToLLVMPattern<simt::SelectBytesOp> {
     };
     Value high = LLVM::ShlOp::create(rewriter, loc, widen(adaptor.getB()),
                                      constant(wide, 32));
-    Value both =
-        LLVM::OrOp::create(rewriter, loc, high, widen(adaptor.getA()));
+    Value both = LLVM::OrOp::create(rewriter, loc, high, widen(adaptor.getA()));
     Value result = constant(narrow, 0);
     for (int64_t i = 0; i < 4; ++i) {
       // Eight times the number of the byte.
-      Value number = LLVM::LShrOp::create(
-          rewriter, loc, adaptor.getSelector(), constant(narrow, 4 * i));
-      number =
-          LLVM::AndOp::create(rewriter, loc, number, constant(narrow, 7));
-      number =
-          LLVM::ShlOp::create(rewriter, loc, number, constant(narrow, 3));
-      Value byte =
-          LLVM::LShrOp::create(rewriter, loc, both, widen(number));
+      Value number = LLVM::LShrOp::create(rewriter, loc, adaptor.getSelector(),
+                                          constant(narrow, 4 * i));
+      number = LLVM::AndOp::create(rewriter, loc, number, constant(narrow, 7));
+      number = LLVM::ShlOp::create(rewriter, loc, number, constant(narrow, 3));
+      Value byte = LLVM::LShrOp::create(rewriter, loc, both, widen(number));
       byte = LLVM::AndOp::create(rewriter, loc, byte, constant(wide, 0xff));
       byte = LLVM::TruncOp::create(rewriter, loc, narrow, byte);
       byte = LLVM::ShlOp::create(rewriter, loc, byte, constant(narrow, 8 * i));
@@ -197,11 +193,10 @@ struct WidenFloatsExpansion : ConvertOpToLLVMPattern<simt::WidenFloatsOp> {
           rewriter.getI32IntegerAttr(static_cast<int32_t>(value)));
     };
     // The bytes as the upper ones of halves.
-    Value upper = simt::PrmtOp::create(rewriter, loc, word, adaptor.getWord(),
-                                       constant(0),
-                                       op.getHalf() == 0 ? 0x1404 : 0x3424);
-    Value magnitude =
-        LLVM::LShrOp::create(rewriter, loc, upper, constant(1));
+    Value upper =
+        simt::PrmtOp::create(rewriter, loc, word, adaptor.getWord(),
+                             constant(0), op.getHalf() == 0 ? 0x1404 : 0x3424);
+    Value magnitude = LLVM::LShrOp::create(rewriter, loc, upper, constant(1));
     magnitude =
         LLVM::AndOp::create(rewriter, loc, magnitude, constant(0x3f803f80));
     Value sign =

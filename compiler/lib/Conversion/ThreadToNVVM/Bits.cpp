@@ -1,8 +1,8 @@
 //===- Bits.cpp - instructions on words of NVIDIA GPUs --------------------===//
 //
-// LOP3 and PRMT are one instruction, so they are written as such: what a decode plan
-// counts must be what the GPU gets. Without effects, LLVM may still merge and
-// drop them.
+// LOP3 and PRMT are one instruction, so they are written as such: what a decode
+// plan counts must be what the GPU gets. Without effects, LLVM may still merge
+// and drop them.
 //
 // (x & mask) | bits of vectors of words is one LOP3 too. Of constants ptxas
 // makes two, as only one operand of an instruction may be one; here the other
@@ -72,10 +72,9 @@ struct SelectBytesLowering : ConvertOpToLLVMPattern<simt::SelectBytesOp> {
   LogicalResult
   matchAndRewrite(simt::SelectBytesOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, createInstruction(rewriter, op.getLoc(),
-                                             "prmt.b32 $0, $1, $2, $3;",
-                                             "=r,r,r,r",
-                                             adaptor.getOperands()));
+    rewriter.replaceOp(
+        op, createInstruction(rewriter, op.getLoc(), "prmt.b32 $0, $1, $2, $3;",
+                              "=r,r,r,r", adaptor.getOperands()));
     return success();
   }
 };
@@ -145,8 +144,9 @@ private:
 void lowlp::populateSimtBitsToNVVMPatterns(const LLVMTypeConverter &converter,
                                            RewritePatternSet &patterns,
                                            const TargetInfo &target) {
-  patterns.add<Lop3Lowering, PrmtLowering, SelectBytesLowering,
-               MaskedOrLowering>(converter, kInstructionBenefit);
+  patterns
+      .add<Lop3Lowering, PrmtLowering, SelectBytesLowering, MaskedOrLowering>(
+          converter, kInstructionBenefit);
   if (target.getSupport(Feature::ConvertF8).isNative())
     patterns.add<WidenFloatsLowering>(converter, kInstructionBenefit);
 }

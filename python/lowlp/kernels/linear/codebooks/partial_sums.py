@@ -29,11 +29,21 @@ from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, spatial
 
-from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, X_FRAGMENT, Arguments, as_f32, finished, make_linear
-from ..parts import packed_view, view_of_result
+from ..parts import (
+    A_FRAGMENT,
+    ACCUMULATOR_FRAGMENT,
+    STEP_K,
+    X_FRAGMENT,
+    Arguments,
+    as_f32,
+    finished,
+    make_linear,
+    packed_view,
+    view_of_result,
+)
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .splits import Part, SplitEnding, part_of
+from .splits import SplitEnding, part_of
 
 COLUMNS: Final = 32
 """Codes of a row in a unit of packed weights: of a line of the table, one for each bank."""
@@ -102,7 +112,10 @@ class PartialSumsPlan:
     @property
     def words(self) -> Layout:
         """The same registers as [entries, books, halves, places along K, pairs of values]."""
-        warps, steps = spatial(self.schedule.warps, 1) * local(self.row_steps, 1), column_local(2, 2) * spatial(8, _LANES)
+        warps, steps = (
+            spatial(self.schedule.warps, 1) * local(self.row_steps, 1),
+            column_local(2, 2) * spatial(8, _LANES),
+        )
         return (warps * steps).reshape(*self.places[:-1], self.v // 2)
 
     @property
@@ -128,9 +141,7 @@ class PartialSumsPlan:
         warps, fragment = spatial(self.schedule.warps, 1, 1, 1) * local(self.row_steps, 1, 1, 1), spatial(8, 4, 1, 1)
         tiles, halves = local(1, 1, self.column_tiles, 1), local(2, 1, 1, 1)
         inner = halves * fragment * tiles if has_neighbours else tiles * halves * fragment
-        return (warps * inner * local(1, 1, 1, 2)).reshape(
-            self.entries, 1, self.books * self.halves, self.across
-        )
+        return (warps * inner * local(1, 1, 1, 2)).reshape(self.entries, 1, self.books * self.halves, self.across)
 
 
 def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:

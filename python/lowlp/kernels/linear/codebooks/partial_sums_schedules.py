@@ -58,7 +58,7 @@ def partial_sums_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device
 def partial_sums_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
     """The schedule for m rows of x, of which K is divided alike for all m; None where there is none, or m is more than
     kernels of partial sums are for."""
-    if m > MOST_ROWS or MOST_ROWS * _TABLE_BYTES + _BLOCK_BYTES > device.shared_bytes:
+    if m > MOST_ROWS or device.shared_bytes < MOST_ROWS * _TABLE_BYTES + _BLOCK_BYTES:
         return None
     if spec.vectors is None or COLUMNS * spec.vectors.vector != spec.unit_k * spec.vectors.books:
         return None

@@ -13,7 +13,7 @@ TITLE: Final = "Codebooks"
 _BOOKS = """\
 Weights of codebooks with scales of rows, by `lowlp bench --codebooks`: microseconds, and in brackets the longest time
 that is allowed, what the tables would allow at best, and the time of AQLM. Codes and entries are random. Bold is what
-is missed. With many rows the time of our int4 is allowed, times 1.05 to 1.2."""
+is missed. With many rows the time of our int4 in the same run is allowed, times 1.05 to 1.2."""
 _VERSIONS = """\
 Products with codebooks in the versions of VQ-LLM's table IV, by `lowlp bench --codebooks --ablation`: microseconds, and
 in brackets what part of the time of GC that is. GC has all entries in global memory, SC all in shared memory, O1 those
@@ -24,17 +24,19 @@ own best versions take 0.54 of the time of GC on average, on an RTX 4090."""
 
 def summary(measured: Measured, links: Linker) -> Iterator[str]:
     """Times with their targets."""
-    if books := book_targets.book_table(measured.results):
+    if books := book_targets.book_table(measured.books):
         yield _BOOKS
+        if measured.codebooks:
+            yield links.runs({path: one.runs[-1] for path, one in measured.codebooks.items()})
         yield books
 
 
 def details(measured: Measured, links: Linker) -> Iterator[str]:
     """Skewed codes, and the paper's versions."""
-    if skewed := book_targets.skewed_table(measured.results):
+    if skewed := book_targets.skewed_table(measured.books):
         yield "AQLM 1x16 with codes by Zipf's law, of whose times the parts in brackets are asked:"
         yield skewed
-    if versions := ablation.ablation_table(measured.results):
+    if versions := ablation.ablation_table(measured.books):
         yield "## Versions of the paper"
         yield _VERSIONS
         yield versions

@@ -18,12 +18,16 @@ from lowlp.benchmarks.experts import results as of_experts
 from lowlp.benchmarks.experts.results import ExpertsResults
 from lowlp.benchmarks.models.model_results import MODELS_MARK, ModelResults
 from lowlp.benchmarks.models.pictures import drawn_picture
-from lowlp.benchmarks.plots import plots
-from lowlp.benchmarks.results import Results, Run
+from lowlp.benchmarks.plots import ablation_picture, plots
+from lowlp.benchmarks.results import Results, Run, merged
+from lowlp.drawing.picture import Picture
 from lowlp.drawing.svg import to_svg
 
 ACTIVATIONS_MARK: Final = ".activations-"
 """In the names of files that the pages of NAME.json show: NAME.activations-1.json."""
+CODEBOOKS_MARK: Final = ".codebooks-"
+"""The same of times of codebooks, with those of int4 of the same run."""
+_VERSIONS_OF_BOOKS: Final = "codebook-versions"
 _TOPS_END: Final = "-tops.svg"
 _VERSIONS_END: Final = "-versions.svg"
 _NOTES_END: Final = ".notes.md"
@@ -40,6 +44,7 @@ class Measured:
     activations  NAME.activations-*.json
     experts      NAME.experts-*.json
     decoding     NAME.decoding-*.json
+    codebooks    NAME.codebooks-*.json
     notes        Markdown by subject, NAME.SUBJECT.notes.md; that of '' is NAME.notes.md
     """
 
@@ -50,6 +55,7 @@ class Measured:
     activations: Mapping[Path, Results] = field(default_factory=dict)
     experts: Mapping[Path, ExpertsResults] = field(default_factory=dict)
     decoding: Mapping[Path, DecodingResults] = field(default_factory=dict)
+    codebooks: Mapping[Path, Results] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
@@ -67,17 +73,28 @@ class Measured:
             {path: Results.load(path) for path in paths(ACTIVATIONS_MARK)},
             {path: ExpertsResults.load(path) for path in paths(of_experts.MARK)},
             {path: DecodingResults.load(path) for path in paths(DECODING_MARK)},
+            {path: Results.load(path) for path in paths(CODEBOOKS_MARK)},
             {
                 path.name.removeprefix(data.stem).removesuffix(_NOTES_END).removeprefix("."): path.read_text("utf-8")
                 for path in sorted(data.parent.glob(f"{data.stem}*{_NOTES_END}"))
             },
         )
 
+    @property
+    def books(self) -> Results:
+        """The times with those of codebooks, of int4 those of their runs."""
+        return merged([self.results, *self.codebooks.values()])
+
+    def _plots(self) -> dict[str, Picture]:
+        """By name."""
+        found = plots(self.results)
+        versions = ablation_picture(self.books)
+        return found if versions is None else {**found, _VERSIONS_OF_BOOKS: versions}
+
     def pictures(self) -> dict[Path, str]:
         """SVG by the path that it is kept under, beside the results."""
         found = {
-            self.data.with_name(f"{self.data.stem}-{name}.svg"): to_svg(one)
-            for name, one in plots(self.results).items()
+            self.data.with_name(f"{self.data.stem}-{name}.svg"): to_svg(one) for name, one in self._plots().items()
         }
         for path, one in self.activations.items():
             if tops := effective_tops(one):
@@ -105,7 +122,7 @@ class Measured:
     def picture(self, name: str) -> Path | None:
         """The path of a plot of the times, None where nothing was measured for it."""
         path = self.data.with_name(f"{self.data.stem}-{name}.svg")
-        return path if name in plots(self.results) else None
+        return path if name in self._plots() else None
 
 
 def tops_path(results: Path) -> Path:

@@ -113,6 +113,44 @@ def test_stages_of_several_units(
     assert np.linalg.norm(found[0].cpu().numpy() - wanted) <= 2e-3 * np.linalg.norm(wanted)
 
 
+@pytest.mark.parametrize(("books", "entries"), [(1, "f16"), (2, "int8"), (4, "f8e4m3")])
+def test_one_and_two_rows(books: int, entries: str) -> None:
+    """By sums of products of entries: one row has the bits of two, rows of I give the entries of one book, and a chain
+    of launches that begin early, and a graph of it, give what launches one after the other do."""
+    k = 4096
+    qw = weights(8, 8, books, entries, k, k, None)
+    spec = spec_for(qw, "f16", "f16", aligned=True)
+    assert all(linear_launch.schedule_for(spec, m).partial_sums for m in (1, 2))
+    values = qw.dequantize()
+    x = torch.randn(2, k, device="cuda", dtype=torch.float16)
+    y = lowlp.linear(x, qw, out_dtype="f32")
+    wanted = x.cpu().numpy().astype(np.float64) @ values.astype(np.float64).T
+    assert np.linalg.norm(y.cpu().numpy() - wanted) <= 1e-5 * np.linalg.norm(wanted)
+    assert torch.equal(lowlp.linear(x[:1], qw, out_dtype="f32"), y[:1])
+    for column in (0, 17, k - 1):
+        unit = torch.zeros(1, k, device="cuda", dtype=torch.float16)
+        unit[0, column] = 1
+        found = lowlp.linear(unit, qw, out_dtype="f32")[0].cpu().numpy()
+        np.testing.assert_allclose(found, values[:, column], rtol=0 if books == 1 else 1e-6)
+
+    def chain(start: Any) -> Any:
+        for _ in range(6):
+            start = lowlp.linear(start, qw) / 64
+            start = lowlp.linear(lowlp.linear(start, qw) * 0.01, qw) * 0.01
+        return start
+
+    with lowlp.no_dependent_launch():
+        one_by_one = chain(x)
+    assert torch.equal(chain(x), one_by_one) and torch.isfinite(one_by_one).all()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = chain(x)
+    for _ in range(3):
+        captured.zero_()
+        graph.replay()
+        assert torch.equal(captured, one_by_one)
+
+
 WIDE: dict[str, Any] = {"stages": 2, "steps": 2, "warpgroups": 2, "row_tiles": 1}
 
 

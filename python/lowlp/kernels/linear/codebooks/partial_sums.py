@@ -3,22 +3,21 @@
     t[e, b, g] = C_b[e] . x[g]                   every entry e of book b, and every v weights g of a row
     y[n]       = sum over g, b of t[codes[n, g, b], b, g]
 
-(partial sums of codewords: CodeGEMM; LUT-GEMM of bits). A block has many rows and a part of K, which it goes through
-in units of packed weights, of 32 codes a row. For each it multiplies all entries by x with matrix instructions, and
-stores the products, f32, as a table of shared memory: a line for each entry, and in it a column for each code of a row,
-so that the column is the bank. Then each warp reads the codes of its rows, and adds what they name
+(partial sums of codewords: CodeGEMM; LUT-GEMM of bits). A block has many rows of weights and a part of K, which it goes
+through in units of packed weights, of 32 codes a row. For each it multiplies all entries by x with matrix
+instructions, and stores the products, f32, as a table of shared memory: a line for each entry, and in it a column for
+each code of a row, so that the column is the bank. Then each warp reads the codes of its rows, and adds what they name
 (`lowlp.add_lookups`): eight lanes that hold the same columns of eight rows take them in orders of their own, so that no
 two read one bank. Two tables lie side by side in lines of 256 bytes: one is filled while the other is read.
 
-Matrix instructions take 16 weights along K, and an entry is v of them: x of `halves` v weights, J columns apart, is below
-each other, and a row of the other operand is an entry in one of these places and zeros in the others. So rows, entry by
-entry, book by book, half by half, are lines of J numbers that lie side by side in the table, and eight lanes that
-store 16 bytes each meet in no bank.
+Matrix instructions take 16 weights along K, and an entry has v of them. With one book, the x of two halves of the
+columns lie below each other, and a row of the other operand is an entry in the place of one half, with zeros in that of
+the other. So rows, entry by entry, book by book, half by half, are runs of numbers that lie side by side in the table,
+and eight lanes that store 16 bytes each meet in no bank.
 
 A block has one or two rows of x (`kept_rows`), with tables for each. The order of sums follows from shape and schedule,
-and is the same for one and for two. Products of the
-entries and x are of numbers of 16 bits, summed in f32, and so is all else; for one weight of one book the result is
-what `QuantizedTensor.dequantize` computes.
+and is the same for one and for two. Products of entries and x are of numbers of 16 bits, summed in f32, and so is all
+else; for one weight of one book the result is what `QuantizedTensor.dequantize` computes.
 """
 
 from __future__ import annotations

@@ -131,9 +131,8 @@ def test_one_and_two_rows(books: int, entries: str) -> None:
         unit = torch.zeros(1, k, device="cuda", dtype=torch.float16)
         unit[0, column] = 1
         found = lowlp.linear(unit, qw, out_dtype="f32")[0].cpu().numpy()
-        np.testing.assert_allclose(
-            found, values[:, column], rtol=0 if books == 1 else 1e-6, atol=0 if books == 1 else 1e-7
-        )
+        # Sums of several may nearly vanish.
+        np.testing.assert_allclose(found, values[:, column], rtol=0, atol=0 if books == 1 else 1e-7)
 
     def chain(start: Any) -> Any:
         for _ in range(6):

@@ -94,6 +94,7 @@ def test_what_is_chosen() -> None:
     # Entries of two weights, books of blocks, lattices, and codes of 12 bits.
     for codec in ("vec2:1x8:f16", "vec4:1x8:f16:256x256", "e8p", "vec8:2x12:f16"):
         assert not schedule_for(spec_of(codec, 57344, 8192), 1, among=()).partial_sums
+    assert not has_partial_sums(spec_of("vec4:4x8:f16", 256, 256), schedule_of(16, 1, 1))  # 64 codes in a unit
     spec = spec_of("vec8:2x8:f16", 4096, 4096)
     assert not has_partial_sums(dataclasses.replace(spec, k=4100), schedule_of(16, 1, 1))
     with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes .* as Schedule\(columns=8, warps=16,"):

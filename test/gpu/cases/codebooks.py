@@ -123,7 +123,7 @@ LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("vec4:1x8:f16:256x256", 5, 512, Schedule(8, 8, stages=2, row_tiles=2, steps=2)),
     ("vec8:2x8:f16", 2, 1024, Schedule(8, 4, row_tiles=2, splits=3, partial_sums=True, kept_rows=2)),
     ("vec8:1x8:int8", 1, 1280, Schedule(8, 8, splits=2, row_tiles=1, partial_sums=True, kept_rows=1)),
-    ("vec4:4x8:f8e4m3", 5, 256, Schedule(8, 16, row_tiles=1, partial_sums=True, kept_rows=2)),
+    ("vec8:4x8:f8e4m3", 5, 256, Schedule(8, 16, row_tiles=1, partial_sums=True, kept_rows=2)),
     ("vec2:1x8:f8e4m3", 20, 512, Schedule(32, 2, stages=3, row_tiles=1)),
     ("vec8:2x12:int8", 3, 512, Schedule(8, 4, stages=3, row_tiles=2)),
     ("vec8:1x16:f16", 16, 512, Schedule(16, 4, stages=3, row_tiles=1)),

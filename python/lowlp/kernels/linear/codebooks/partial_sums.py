@@ -155,7 +155,8 @@ def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:
     if not is_plain or has_blocks or spec.k % spec.unit_k or spec.rows_of_unit != 16 or spec.group_size % spec.unit_k:
         return False
     plan = PartialSumsPlan(spec, schedule)
-    return plan.table_rows % plan.tile_rows == 0 and schedule.splits <= plan.units
+    is_line = spec.unit_k * vectors.books == COLUMNS * vectors.vector
+    return is_line and plan.table_rows % plan.tile_rows == 0 and schedule.splits <= plan.units
 
 
 class _Block:

@@ -11,7 +11,7 @@ from lowlp.schedules.device import Device
 
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .partial_sums import COLUMNS, MOST_ROWS, has_partial_sums
+from .partial_sums import MOST_ROWS, has_partial_sums
 
 _WARPS: Final = 16
 _ROW_TILES: Final = (7, 6, 5, 4, 3, 2, 1)
@@ -59,8 +59,6 @@ def partial_sums_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule 
     """The schedule for m rows of x, of which K is divided alike for all m; None where there is none, or m is more than
     kernels of partial sums are for."""
     if m > MOST_ROWS or device.shared_bytes < MOST_ROWS * _TABLE_BYTES + _BLOCK_BYTES:
-        return None
-    if spec.vectors is None or COLUMNS * spec.vectors.vector != spec.unit_k * spec.vectors.books:
         return None
     found: list[tuple[float, int, Schedule]] = []
     for row_tiles in _ROW_TILES:

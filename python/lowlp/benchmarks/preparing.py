@@ -27,7 +27,7 @@ from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.codebooks.lattice_tables import lattice_tables
 from lowlp.kernels.linear.codebooks.versions import version_schedule
-from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
+from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights, takes_vector_order
 from lowlp.kernels.linear.operands import for_weights, host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
@@ -84,7 +84,9 @@ class Job:
 
 def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark: str = "") -> Job:
     """The compilation of the kernel for m rows of x that decodes in the product, by this schedule; `mark` tells its
-    file from others of the same problem."""
+    file from others of the same problem. One whose x another kernel makes begins while that runs, as for `linear`."""
+    if takes_vector_order(spec, schedule):
+        spec = replace(spec, dependent_launch=True)
     file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"
     return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))
 

@@ -165,6 +165,8 @@ class _Block:
     def __init__(self, plan: PartialSumsPlan, operands: Arguments) -> None:
         self.plan, self.operands = plan, operands
         spec, schedule = plan.spec, plan.schedule
+        if spec.dependent_launch:
+            ll.launch_dependents()
         (block,) = ll.block_indices()
         self.part = part_of(block, schedule.splits, plan.units)
         blocks_of_columns = ll.ceildiv(operands.m, schedule.kept_rows)

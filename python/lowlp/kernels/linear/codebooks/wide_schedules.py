@@ -30,6 +30,10 @@ EXACT_ROWS: Final = 64
 """Up to so many rows, entries are not rounded for results of f32."""
 _WORTH: Final = 1.0
 """Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen."""
+_WORTH_OF_FEW: Final = 1.16
+_WORTH_OF_GLOBAL: Final = 0.78
+"""The same with up to `EXACT_ROWS` rows, of which the estimate is too high, as it begins while x is put in order; and
+of books that stay in global memory (docs/adr/0114)."""
 
 _SLICE: Final = 1024
 """Weights of an instruction, 64 x 16."""
@@ -66,8 +70,8 @@ _APART: Final = 1.06
 """Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
 out of the L2 cache. Where lookups limit, that is not seen."""
 _MANY_ROWS: Final = 256
-_ORDER_US: Final = 2.0
-"""To begin the kernel before, that puts x in order."""
+_ORDER_US: Final = 0.4
+"""For the kernel before, that puts x in order, and while which the product begins."""
 _BLOCK_BYTES: Final = 1024
 """Of shared memory, that each block takes besides its own."""
 _OTHER_BYTES: Final = 3072
@@ -98,7 +102,10 @@ def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
     if not found:
         return None
     us, _, schedule = min(found)
-    return schedule if us <= _WORTH * codebook_us(spec, m, device) else None
+    worth = _WORTH
+    if m <= EXACT_ROWS:
+        worth = _WORTH_OF_GLOBAL if _one_copy(spec) > device.shared_bytes else _WORTH_OF_FEW
+    return schedule if us <= worth * codebook_us(spec, m, device) else None
 
 
 def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:

@@ -24,6 +24,7 @@ from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.choosing import begins_early
 from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.codebooks.lattice_tables import lattice_tables
 from lowlp.kernels.linear.codebooks.versions import version_schedule
@@ -84,8 +85,8 @@ class Job:
 
 def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark: str = "") -> Job:
     """The compilation of the kernel for m rows of x that decodes in the product, by this schedule; `mark` tells its
-    file from others of the same problem. One whose x another kernel makes begins while that runs, as for `linear`."""
-    if takes_vector_order(spec, schedule):
+    file from others of the same problem. One whose x another kernel makes may begin while that runs, as for `linear`."""
+    if takes_vector_order(spec, schedule) and begins_early(spec, schedule, m):
         spec = replace(spec, dependent_launch=True)
     file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"
     return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
+from lowlp.kernels.linear.codebooks.choosing import begins_early
 from lowlp.kernels.linear.gating import has_room_apart, takes_less_apart
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import (
@@ -371,7 +372,7 @@ def _bind(
     if within:
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
-    spec = replace(spec, dependent_launch=early and (schedule.stages > 0 or schedule.partial_sums))
+    spec = replace(spec, dependent_launch=early and begins_early(spec, schedule, m))
     if captured and not _is_ready(qw, spec, schedule, device.arch, x.device):
         raise first_call_in_capture("x", m, x.dtype)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher

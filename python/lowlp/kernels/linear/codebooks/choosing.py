@@ -15,7 +15,7 @@ from ..schedule import Schedule
 from ..spec import LinearSpec
 from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
-from .schedules import codebook_schedule, codebook_us, splits_of
+from .schedules import are_global, codebook_schedule, codebook_us, splits_of
 from .wide import can_look_up_wide
 from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
 
@@ -55,6 +55,15 @@ def book_schedule(
     # Warpgroups keep no entries by frequency, and L2 serves frequent ones sooner than estimates know (docs/adr/0107).
     wide = wide_codebook_schedule(replace(spec, hot_entries=0), m, device) if can_go_wide else None
     return wide or codebook_schedule(spec, m, device, splits)
+
+
+def begins_early(spec: LinearSpec, schedule: Schedule, m: int) -> bool:
+    """Whether a launch for m rows of x may begin before the one in front of it has ended, where that is worth it. What
+    kernels read of weights is constant then, and the assembler orders loads otherwise: of entries in global memory, and
+    of the next books with many rows, by warpgroups, so that they take longer (docs/adr/0114)."""
+    if schedule.warpgroups and (are_global(spec) or (spec.book_columns and m > EXACT_ROWS)):
+        return False
+    return schedule.stages > 0 or schedule.partial_sums
 
 
 @functools.lru_cache(maxsize=4096)

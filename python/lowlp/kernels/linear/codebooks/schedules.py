@@ -262,6 +262,11 @@ def entry_bytes(spec: LinearSpec) -> int:
     return vectors.vector * (1 if has_bytes(spec) else 2)
 
 
+def are_global(spec: LinearSpec) -> bool:
+    """Whether entries stay in global memory."""
+    return spec.vectors is not None and _bytes_of_entries(spec) > _SHARED_BYTES
+
+
 def has_bytes(spec: LinearSpec) -> bool:
     """Whether entries are of 8 bits."""
     return spec.vectors is not None and spec.vectors.entries in ("int8", "f8e4m3")

@@ -21,7 +21,7 @@ from ..tiles import blocks_for, tiles_of
 from ..warpgroup_layouts import tiles_of_warp
 from .lattice_tables import bytes_of_codes
 from .next_books import loads_ahead
-from .schedules import codebook_us, entry_bytes
+from .schedules import are_global, codebook_us, entry_bytes
 from .wide import VectorPlan, can_look_up_wide
 
 FEW_ROWS: Final = 16
@@ -104,7 +104,7 @@ def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
     us, _, schedule = min(found)
     worth = _WORTH
     if m <= EXACT_ROWS:
-        worth = _WORTH_OF_GLOBAL if _one_copy(spec) > device.shared_bytes else _WORTH_OF_FEW
+        worth = _WORTH_OF_GLOBAL if are_global(spec) else _WORTH_OF_FEW
     return schedule if us <= worth * codebook_us(spec, m, device) else None
 
 

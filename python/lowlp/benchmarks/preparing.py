@@ -85,7 +85,8 @@ class Job:
 
 def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark: str = "") -> Job:
     """The compilation of the kernel for m rows of x that decodes in the product, by this schedule; `mark` tells its
-    file from others of the same problem. One whose x another kernel makes may begin while that runs, as for `linear`."""
+    file from others of the same problem. One whose x another kernel makes may begin while that runs, as `linear` has
+    it."""
     if takes_vector_order(spec, schedule) and begins_early(spec, schedule, m):
         spec = replace(spec, dependent_launch=True)
     file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"

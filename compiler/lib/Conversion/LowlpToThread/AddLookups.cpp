@@ -267,7 +267,7 @@ SmallVector<Value> LookupSums::emit() {
                                           getAddress(i));
     Value value =
         simt::LoadOp::create(builder, loc, builder.getF32Type(), base, offset,
-                             /*alignment=*/kBytesOfValue);
+                             /*align=*/kBytesOfValue);
     Value &sum = results[sumOfRow[layout.evaluate(0, i)[0]]];
     sum = make<arith::AddFOp>(sum, value);
   }

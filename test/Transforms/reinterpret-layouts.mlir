@@ -45,16 +45,16 @@ lowlp.kernel @shared_unit(%p: !lowlp.ptr<ui32>, %k32: i32) attributes {grid = af
 
 !codes = !lowlp.tile<32x64xsi6, local(1, 2).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
 
-// Rows of 96 weights are three units of 32 rows by 32 weights, of which a tile takes two.
+// Rows of 96 weights are three units of 32 rows by 32 weights, of which a tile takes two. It promises to lie within.
 // CHECK-LABEL: lowlp.kernel @narrow_units
 // CHECK: lowlp.view_global %{{.*}} shape [2, 3, 192] : !lowlp.ptr<ui32> -> !lowlp.global<2x3x192xui32>
-// CHECK: lowlp.load_global {{.*}} -> !lowlp.tile<1x2x192xui32, local(1, 2, 3).spatial(1, 1, 32).local(1, 1, 2)>
+// CHECK: lowlp.load_global %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] in_bounds : {{.*}} -> !lowlp.tile<1x2x192xui32, local(1, 2, 3).spatial(1, 1, 32).local(1, 1, 2)>
 // CHECK: lowlp.unpack %{{.*}} from "int6.f16.k32" :
 lowlp.kernel @narrow_units(%p: !lowlp.ptr<ui32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
   %v = lowlp.view_packed %p shape [64, 96] : !lowlp.ptr<ui32> -> !lowlp.packed<64x96, #lowlp.codec<int6>, f16.k32>
-  %a = lowlp.load_packed %v[%c0, %c32] : !lowlp.packed<64x96, #lowlp.codec<int6>, f16.k32> -> !codes
+  %a = lowlp.load_packed %v[%c0, %c32] in_bounds : !lowlp.packed<64x96, #lowlp.codec<int6>, f16.k32> -> !codes
   lowlp.return
 }
 

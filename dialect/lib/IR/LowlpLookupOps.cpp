@@ -3,6 +3,7 @@
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -159,6 +160,10 @@ LogicalResult AddLookupsOp::verify() {
   if (columns < codes.getShape()[1])
     return emitOpError("the table must have at least ")
            << codes.getShape()[1] << " columns, but has " << columns;
+  if (std::optional<int64_t> first = getConstantIntValue(getColumn());
+      first && (*first < 0 || *first > columns - codes.getShape()[1]))
+    return emitOpError("the first column must be 0 to ")
+           << columns - codes.getShape()[1] << ", but is " << *first;
   TileType expected =
       TileType::get(getContext(), Float32Type::get(getContext()),
                     *dropLocals(codes.getLayout(), /*dim=*/1));

@@ -79,9 +79,10 @@ def linear(
                      of the products of the numbers as they are, less zero points, without scales, bias and the like
     batch_invariant  a row's result does not depend on M: all M add its products in one order. Results differ by
                      roundings from those without it, and take a little longer (docs/adr/0046). Without it that holds
-                     among M of 1 to 16, and for any M rows do not depend on what the others hold. Without it,
-                     entries of several books are added in the type of x where M is more than 16, but for
-                     results of f32 where it is more than 64 (docs/adr/0055). An int of at least N: these are some rows
+                     among M of 1 to 16, with books perhaps of 1 and 2 and of 3 to 16 (docs/codebooks.md), and for any
+                     M rows do not depend on what the others hold. Without it, entries of several books are added in
+                     the type of x where M is more than 16, but for results of f32 where it is more than 64
+                     (docs/adr/0055). An int of at least N: these are some rows
                      of weights of so many rows, and results are, bit for bit, what those give with True
     activation       a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations`
                      does without further arguments; None: x is taken as it is
@@ -217,8 +218,9 @@ def compile_linear(
                  'int8', and `offsets` may be one of these too. None: scales have one level
     super_group_size  weights of a row that share a super-scale, a multiple of group_size; None or -1: one a row
     dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
-                 points, offsets and tables. A kernel with stages then begins while the one before it on the stream
-                 runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
+                 points, offsets and tables. A kernel with stages, or of partial sums, then begins while the one before
+                 it on the stream runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it
+                 off for launches
 
     frequencies  with books whose entries come in the order of their accesses how often these are
                  (`lowlp.weights.codebook_order`): of books that do not fit in shared memory the first entries are kept

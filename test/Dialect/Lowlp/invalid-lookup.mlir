@@ -261,3 +261,12 @@ func.func @wide_sums(%c: !lowlp.tile<8x8xui8, spatial(8, 4).local(1, 2)>, %t: !l
   %0 = lowlp.add_lookups %c in %t[%i], %s : !lowlp.tile<8x8xui8, spatial(8, 4).local(1, 2)>, !lowlp.shared<256x8xf32>, !lowlp.tile<8x8xf32, spatial(8, 4).local(1, 2)>
   return
 }
+
+// -----
+
+func.func @late_column(%c: !lowlp.tile<8x4xui8, spatial(8, 4)>, %t: !lowlp.shared<256x8xf32>, %s: !lowlp.tile<8x4xf32, spatial(8, 4)>) {
+  %c5 = arith.constant 5 : index
+  // expected-error @below {{'lowlp.add_lookups' op the first column must be 0 to 4, but is 5}}
+  %0 = lowlp.add_lookups %c in %t[%c5], %s : !lowlp.tile<8x4xui8, spatial(8, 4)>, !lowlp.shared<256x8xf32>, !lowlp.tile<8x4xf32, spatial(8, 4)>
+  return
+}

@@ -33,6 +33,8 @@ using namespace mlir;
 using namespace lowlp;
 
 static constexpr StringLiteral kNoEntry = "a code names no entry of the table";
+static constexpr StringLiteral kNoColumn =
+    "the columns of the codes leave the table";
 static constexpr int64_t kBytesOfValue = 4;
 static constexpr int64_t kBanks = 32;
 /// In a line of so many bytes a code of 8 bits is byte 1 of the address.
@@ -88,7 +90,7 @@ static SmallVector<Exchange> findExchanges(const Layout &layout) {
     if (bit.dim == 1 && bit.stride < kBanks)
       columns.push_back(bit);
   for (const IndexBit &bit : getBits(layout, layout.threadDigits()))
-    if (bit.dim != 1 && (int64_t(1) << bit.bit) < kThreadsPerWarp)
+    if (bit.dim == 0 && (int64_t(1) << bit.bit) < kThreadsPerWarp)
       rows.push_back(bit);
   SmallVector<Exchange> exchanges;
   for (auto [row, column] : llvm::zip(rows, columns))
@@ -119,6 +121,8 @@ private:
   /// Sets `words`, and with it what else exchanges change.
   void exchangeCodes();
   Value getCode(int64_t local);
+  /// Says so on the CPU target where the code names no entry.
+  void checkCode(int64_t local);
   /// The column of the code in the place of local index `local`, times the
   /// bytes of a value. Requires: codes are exchanged.
   Value getPlace(int64_t local);
@@ -151,6 +155,11 @@ LookupSums::LookupSums(OpBuilder &builder, AddLookupsOp op,
   SharedType table = op.getTable().getType();
   numEntries = table.getShape()[0];
   lineBytes = kBytesOfValue * llvm::product_of(table.getShape().drop_front());
+  int64_t last = lineBytes / kBytesOfValue - layout.shape()[1];
+  Value isInside = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::ule, adaptor.getColumn(),
+      arith::ConstantIndexOp::create(builder, loc, last));
+  simt::AssertOp::create(builder, loc, isInside, kNoColumn);
   Value column = arith::IndexCastUIOp::create(
       builder, loc, builder.getI64Type(), adaptor.getColumn());
   Value offset = make<arith::MulIOp>(
@@ -216,19 +225,21 @@ Value LookupSums::getPlace(int64_t local) {
                              i32(kBytesOfValue * layout.evaluate(0, local)[1]));
 }
 
+void LookupSums::checkCode(int64_t local) {
+  if ((int64_t(1) << codeBits) <= numEntries)
+    return;
+  Value isEntry =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                            getCode(local), i32(numEntries));
+  simt::AssertOp::create(builder, loc, isEntry, kNoEntry);
+}
+
 Value LookupSums::getAddress(int64_t local) {
   if (words.empty()) {
-    Value code = getCode(local);
-    if ((int64_t(1) << codeBits) > numEntries)
-      simt::AssertOp::create(builder, loc,
-                             arith::CmpIOp::create(builder, loc,
-                                                   arith::CmpIPredicate::ult,
-                                                   code, i32(numEntries)),
-                             kNoEntry);
     Value place = make<arith::AddIOp>(
         threadPlace, i32(kBytesOfValue * layout.evaluate(0, local)[1]));
-    return make<arith::AddIOp>(make<arith::MulIOp>(code, i32(lineBytes)),
-                               place);
+    return make<arith::AddIOp>(
+        make<arith::MulIOp>(getCode(local), i32(lineBytes)), place);
   }
   Value word = words[local / 4];
   int64_t byte = local % 4;
@@ -262,6 +273,8 @@ SmallVector<Value> LookupSums::emit() {
     sumOfRow[sumLayout.evaluate(0, i)[0]] = results.size();
     results.push_back(vector::ExtractOp::create(builder, loc, sums, i));
   }
+  for (int64_t i = 0; i < layout.numLocals(); ++i)
+    checkCode(i);
   for (int64_t i = 0; i < layout.numLocals(); ++i) {
     Value offset = arith::ExtUIOp::create(builder, loc, builder.getI64Type(),
                                           getAddress(i));

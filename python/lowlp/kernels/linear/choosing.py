@@ -5,8 +5,9 @@
 else the best by estimate, unless what was measured for a near shape or the class of M is about as good by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
-differ: so a row's products are added in one order, whatever the other rows are. With `batch_invariant` all M take
-schedules of one order (`invariant`); where there is none for all of them, the division of 1 to 16.
+differ, but for partial sums of codebooks, which one and two rows may take: so a row's products are added in one order,
+whatever the other rows are. With `batch_invariant` all M take schedules of one order (`invariant`); where there is none
+for all of them, the division of 1 to 16.
 """
 
 from __future__ import annotations

@@ -333,10 +333,10 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     Raises LowlpValueError for a schedule with stages that no kernel for `spec` has.
     """
+    if schedule.partial_sums:
+        return partial_sums_kernel(spec, schedule)
     if spec.vectors and schedule.warpgroups and can_look_up_wide(spec, schedule):
         return wide_codebook_kernel(spec, schedule)
-    if spec.vectors and schedule.partial_sums:
-        return partial_sums_kernel(spec, schedule)
     if spec.vectors:
         return codebook_kernel(spec, schedule)
     if schedule.stages:

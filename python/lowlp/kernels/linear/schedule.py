@@ -104,8 +104,8 @@ class Schedule:
     codebooks  'auto', or a version of VQ-LLM's table IV: where entries are kept, and whether vectors become operands
                through shared memory, 'gc', 'sc', 'o1', 'o2' and 'o3', or as they are, 'o4' (`codebook_versions`)
 
-    With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`); `kept_rows`, 1 or 2, warps,
-    row_tiles, which a warp has one after the other, and splits count.
+    With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`). There are no stages;
+    `kept_rows`, 1 or 2, warps, 4, 8 or 16, row_tiles, which a warp has one after the other, and splits count.
 
     partial_sums  whether they do
     """

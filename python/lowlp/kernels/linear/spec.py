@@ -48,8 +48,8 @@ class LinearSpec:
     row_scale2    the second scale is a number for each row of the weights, not one for all
     ordered_rows  for weights with a permutation: so many rows of x the kernel puts in order itself, 1, 2, 4 or 8, and m
                   is no more; 0: x comes in the order of the weights
-    dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run
-                  then writes weights, scales, zero points, offsets and tables
+    dependent_launch  the kernel may begin while the launch before it runs (`begins_early`): no launch that may still
+                  run then writes weights, scales, zero points, offsets and tables
     x_scale       of quantised x: 'token', a scale for each row, or 'tensor', one; '' without
     x_zeros       rows of quantised integers have zero points
     x_bipolar     bits of codes u of x that stand for 2 u - (2^b - 1); 0: others

@@ -97,7 +97,7 @@ def _partial_sums(
         return None
     entry = measured_books(spec, _FEW[0], device, gpu, among)
     us = (entry.us if entry else 0.0) or codebook_us(spec, _FEW[0], device)
-    return schedule if takes_less(spec, (us, us), device) else None
+    return schedule if takes_less(spec, us, device) else None
 
 
 def _splits(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> int:

@@ -146,7 +146,8 @@ class PartialSumsPlan:
 def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec` whose work is divided so."""
     vectors = spec.vectors
-    if vectors is None or not schedule.partial_sums or schedule.kept_rows not in range(1, MOST_ROWS + 1):
+    is_of_sums = schedule.partial_sums and not schedule.stages and not schedule.warpgroups
+    if vectors is None or not is_of_sums or schedule.kept_rows not in range(1, MOST_ROWS + 1):
         return False
     if vectors.lattices or vectors.bits != _BITS or vectors.books not in (1, 2, 4) or vectors.vector not in (2, 4, 8):
         return False
@@ -331,5 +332,4 @@ def partial_sums_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         lambda operands: _Block(plan, operands).make(),
         lambda m: (plan.blocks(m)[0] * schedule.splits,),
         32 * schedule.warps,
-        blocks_per_sm=schedule.blocks_per_sm,
     )

@@ -74,12 +74,12 @@ def partial_sums_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule 
             schedule = Schedule(8, _WARPS, row_tiles=row_tiles, splits=splits, partial_sums=True, kept_rows=1)
             if has_partial_sums(spec, schedule):
                 found.append((partial_sums_us(spec, schedule, 1, device), len(found), schedule))
-    return replace(min(found)[2], kept_rows=m) if found else None
+    return replace(min(found)[2], kept_rows=max(1, m)) if found else None
 
 
-def takes_less(spec: LinearSpec, others: tuple[float, float], device: Device) -> bool:
-    """Whether one and two rows of x together, one twice as often, take less than `others`, the microseconds of other
-    kernels."""
+def takes_less(spec: LinearSpec, other_us: float, device: Device) -> bool:
+    """Whether one and two rows of x together, one twice as often, take less than by the kernel of few rows, which takes
+    so long for either."""
     mine = [partial_sums_schedule(spec, m, device) for m in (1, MOST_ROWS)]
     us = [partial_sums_us(spec, schedule, schedule.kept_rows, device) for schedule in mine if schedule]
-    return len(us) == MOST_ROWS and us[0] ** 2 * us[1] < others[0] ** 2 * others[1]
+    return len(us) == MOST_ROWS and us[0] ** 2 * us[1] < other_us**3

@@ -228,9 +228,8 @@ Value LookupSums::getPlace(int64_t local) {
 void LookupSums::checkCode(int64_t local) {
   if ((int64_t(1) << codeBits) <= numEntries)
     return;
-  Value isEntry =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
-                            getCode(local), i32(numEntries));
+  Value isEntry = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                        getCode(local), i32(numEntries));
   simt::AssertOp::create(builder, loc, isEntry, kNoEntry);
 }
 

@@ -50,12 +50,18 @@ def values_of(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def lookups(
-    shape: tuple[int, int, int], dtype: str, code: str, schedule: str = "auto", along: int = 1, **loading: Any
+    shape: tuple[int, int, int],
+    dtype: str,
+    code: str,
+    schedule: str = "auto",
+    along: int = 1,
+    result: str = "f16",
+    **loading: Any,
 ) -> ll.Kernel:
-    """y[r] = codebook r's vectors of x[.., r], for codes [rows, groups] of each book."""
+    """y[r] = codebook r's vectors of x[.., r], for codes [rows, groups] of each book; entries of 8 bits as `result`."""
     books, entries, vector = shape
     extents = [ROWS * (vector if along == 0 else 1), GROUPS * (vector if along == 1 else 1)]
-    result = "f16" if dtype in ("int8", "f8e4m3") else dtype
+    result = result if dtype in ("int8", "f8e4m3") else dtype
 
     def body(x, c, y):
         book = ll.load_codebook(ll.view_global(c, shape=[books, entries, vector]), **loading)
@@ -77,17 +83,19 @@ def lookups(
     )
 
 
-def run(kernel: compilation.CpuKernel, codes: np.ndarray, codebooks: np.ndarray, along: int = 1) -> dict[str, Any]:
+def run(
+    kernel: compilation.CpuKernel, codes: np.ndarray, codebooks: np.ndarray, along: int = 1, result: str = "f16"
+) -> dict[str, Any]:
     """Runs `lookups` and checks every value; the counters."""
     books, _, vector = codebooks.shape
     wanted = np.stack([codebooks[r][codes[r]] for r in range(books)])  # [books, rows, groups, v]
     wanted = wanted if along == 1 else wanted.transpose(0, 1, 3, 2)
-    result = codebooks.dtype if codebooks.dtype.itemsize == 2 else np.dtype(np.float16)
+    stored = codebooks.dtype if codebooks.dtype.itemsize == 2 else np.dtype(NUMPY[result])
     rows, columns = (ROWS, GROUPS * vector) if along == 1 else (ROWS * vector, GROUPS)
-    y = np.zeros((books, rows, columns), result)
+    y = np.zeros((books, rows, columns), stored)
     raw = codebooks.view(np.uint8) if codebooks.dtype == ml_dtypes.float8_e4m3fn else codebooks
     counters: dict[str, Any] = kernel(codes, raw, y, sites=True)
-    np.testing.assert_array_equal(y, wanted.reshape(y.shape).astype(result))
+    np.testing.assert_array_equal(y, wanted.reshape(y.shape).astype(stored))
     return counters
 
 
@@ -114,6 +122,19 @@ def test_values(shape: tuple[int, int, int], dtype: str, code: str, along: int, 
     kernel = compilation.compile_cpu(lookups(shape, dtype, code, along=along), opt_level=level)
     assert ("codebooks" in kernel.description.notes) == (level == 1)
     run(kernel, *data(shape, dtype, code), along=along)
+
+
+@pytest.mark.parametrize("result", ["f16", "bf16"])
+@pytest.mark.parametrize("dtype", ["int8", "f8e4m3"])
+def test_every_entry_of_8_bits(dtype: str, result: str) -> None:
+    """In each place of a word."""
+    bits = np.arange(256, dtype=np.uint8)
+    if dtype == "f8e4m3":
+        bits[[127, 255]] = 0
+    entries = np.stack([np.roll(bits, place) for place in range(4)], axis=1)[None].view(NUMPY[dtype])
+    codes = np.arange(256, dtype=np.uint8).reshape(1, ROWS, GROUPS)
+    kernel = compilation.compile_cpu(lookups(entries.shape, dtype, "uint8", result=result), opt_level=1)
+    run(kernel, codes, entries, result=result)
 
 
 CACHES = [

@@ -61,6 +61,7 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec8:2x8:int8:64x*", 150, 256, 256, "f16", wide(scales_on="weights")),
         ("vec4:1x8:f16", 100, 640, 64, "f16", wide()),  # several groups in a stage
         ("vec2:1x8:f16", 100, 200, 200, "f16", wide(column_tiles=2, columns=16)),
+        ("vec8:4x8:int8", 72, 136, 136, "bf16", wide(scales_on="weights")),
         ("vec8:2x12:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
         ("vec16:2x8:bf16", 100, 208, 208, "bf16", wide()),
         ("vec16:1x2:f16", 70, 1024, 1024, "f16", wide(share_tiles=False)),

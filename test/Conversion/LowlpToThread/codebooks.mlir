@@ -236,3 +236,30 @@ lowlp.kernel @as_they_are(%p: !lowlp.ptr<si8> {lowlp.align = 16 : i64}, %q: !low
   lowlp.store_global %h, %r[%c0, %c0] in_bounds : !halves, !lowlp.global<16x16xf16>
   lowlp.return
 }
+
+// To bf16 they are a difference of two, which one PRMT and two masks make.
+!of_brains = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 1, line_bytes = 8>>
+!brains = !lowlp.tile<16x16xbf16, local(2, 1).spatial(8, 4).local(1, 4)>
+// CHECK-LABEL: gpu.func @to_bf16
+// CHECK: simt.load %{{.*}} : <global> -> vector<1xi32>
+// CHECK-NOT: arith.xori
+// CHECK: %[[PAIR:.*]] = simt.prmt %{{.*}}, %{{.*}} selector 16704
+// CHECK-DAG: arith.andi %[[PAIR]], %c-8388737_i32
+// CHECK-DAG: arith.andi %[[PAIR]], %c-8323200_i32
+// CHECK: arith.subf %{{.*}} : vector<8xbf16>
+// CHECK-NOT: arith.sitofp
+// CHECK: gpu.return
+lowlp.kernel @to_bf16(%p: !lowlp.ptr<si8> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<bf16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [256, 4] : !lowlp.ptr<si8> -> !lowlp.global<256x4xsi8>
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 16] : !lowlp.ptr<bf16> -> !lowlp.global<16x16xbf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<2048xui8>
+  %b = lowlp.load_codebook %v[] placed %s : !lowlp.shared<2048xui8> : !lowlp.global<256x4xsi8> -> !of_brains
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[0] along 1 : !part, !of_brains -> !raw
+  %h = lowlp.cast %t : !raw -> !brains
+  lowlp.store_global %h, %r[%c0, %c0] in_bounds : !brains, !lowlp.global<16x16xbf16>
+  lowlp.return
+}

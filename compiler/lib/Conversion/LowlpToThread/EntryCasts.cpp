@@ -51,11 +51,12 @@ public:
           pairs.push_back(from.isInteger() ? placeInteger(word, pair)
                                            : placeFloat(word, pair));
     }
-    auto raw = VectorType::get({static_cast<int64_t>(pairs.size())},
-                               builder.getI32Type());
-    Value halves = vector::BitCastOp::create(
-        builder, loc, type,
-        vector::FromElementsOp::create(builder, loc, raw, pairs));
+    if (from.isInteger() && to.isBF16()) {
+      Value bits = asHalves(maskAll(pairs, 0xff7fff7f), type);
+      Value sign = asHalves(maskAll(pairs, 0xff80ff80), type);
+      return arith::SubFOp::create(builder, loc, bits, sign);
+    }
+    Value halves = asHalves(pairs, type);
     if (from.isInteger())
       return arith::SubFOp::create(builder, loc, halves, constant(type, 1152));
     if (to.isF16())
@@ -78,12 +79,25 @@ private:
   Value mask(Value word, uint32_t bits) {
     return arith::AndIOp::create(builder, loc, word, i32(bits));
   }
+  SmallVector<Value> maskAll(ArrayRef<Value> words, uint32_t bits) {
+    return llvm::map_to_vector(words,
+                               [&](Value word) { return mask(word, bits); });
+  }
+  Value asHalves(ArrayRef<Value> words, VectorType type) {
+    auto raw = VectorType::get({static_cast<int64_t>(words.size())},
+                               builder.getI32Type());
+    return vector::BitCastOp::create(
+        builder, loc, type,
+        vector::FromElementsOp::create(builder, loc, raw, words));
+  }
   Value prmt(Value a, Value b, int64_t selector) {
     return simt::PrmtOp::create(builder, loc, builder.getI32Type(), a, b,
                                 selector);
   }
 
   Value placeInteger(Value word, int64_t pair) {
+    if (to.isBF16())
+      return prmt(word, i32(0x43434343), pair == 0 ? 0x4140 : 0x4342);
     Value bytes = word;
     if (!isRaised)
       bytes = arith::XOrIOp::create(builder, loc, word, i32(0x80808080));
@@ -136,9 +150,8 @@ struct EntryCastPattern : OpConversionPattern<CastOp> {
     auto lookup = op.getSource().getDefiningOp<LookupVectorsOp>();
     Type from = op.getSource().getType().getElementType();
     Type to = op.getType().getElementType();
-    bool isKnown = from.isSignedInteger(8) ? to.isF16()
-                                           : isa<Float8E4M3FNType>(from) &&
-                                                 (to.isF16() || to.isBF16());
+    bool isKnown = (from.isSignedInteger(8) || isa<Float8E4M3FNType>(from)) &&
+                   (to.isF16() || to.isBF16());
     if (!lookup || !isKnown)
       return rewriter.notifyMatchFailure(op, "not a cast of entries");
     bool isRaised = plans.lookup(lookup.getCodebook().getType()).isRaised;

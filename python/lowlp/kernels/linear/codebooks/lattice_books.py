@@ -49,12 +49,13 @@ _HALVES: Final = {"f16": _Halves((256.0, 16.0), 0x3C00, 10), "bf16": _Halves((32
 class LatticeBooks:
     """The tables of computed books in their caches, as kernels look vectors up.
 
+    dtype      of the vectors, f16 or bf16
     codebooks  the operand
     codes      how threads hold the codes of a chunk, one for each vector, [rows, vectors]
     """
 
-    def __init__(self, vectors: Vectors, activation: str, codebooks: Any, codes: Layout) -> None:
-        self.vectors, self.activation, self.codes = vectors, activation, codes
+    def __init__(self, vectors: Vectors, dtype: str, codebooks: Any, codes: Layout) -> None:
+        self.vectors, self.dtype, self.codes = vectors, dtype, codes
         tables, words, size = shape_of_tables(vectors)
         self.words_of = {}
         for name, first in first_tables(vectors).items():
@@ -76,8 +77,8 @@ class LatticeBooks:
         return ll.view(found, dtype="uint32", layout=self.codes)
 
     def _values(self, words: ll.Tile, shift: float) -> ll.Tile:
-        """The values of words, in the type of the activations."""
-        halves = _HALVES[self.activation]
+        """The values of words."""
+        halves = _HALVES[self.dtype]
         places = len(halves.bases)
         pair_of = self.codes * local(1, _PAIRS)
         # The pair of elements that a register has: constants of each.
@@ -92,8 +93,8 @@ class LatticeBooks:
         step = halves.bits(halves.bases[0]) - halves.bits(halves.bases[-1])
         less = minus - halves.bits(halves.bases[-1] + shift)
         bits = turned & (place * 15 + 1) * first | base - place * step
-        taken = ll.view(minus - place * less, dtype=self.activation, layout=self.values)
-        return ll.view(bits, dtype=self.activation, layout=self.values) - taken
+        taken = ll.view(minus - place * less, dtype=self.dtype, layout=self.values)
+        return ll.view(bits, dtype=self.dtype, layout=self.values) - taken
 
     @property
     def values(self) -> Layout:

@@ -12,7 +12,8 @@ take any x. So a lookup is one load for all four registers of two rows of a step
 Sums of several books go to one of two places (`Schedule.scales_on`):
 
     'accumulators'  each book has products of its own; no weight is rounded
-    'weights'       entries are added before, and rounded to the activation type; books with scales of their own in f32
+    'weights'       entries are added before, and rounded to the activation type; those of books with scales of their own
+                    in f16, each times its book's share of the largest scale, which is rounded to f16
 
 Scales never go on weights: those of rows multiply accumulators at the end, those of groups a second tile of them. So
 for one book and one weight the result is what `QuantizedTensor.dequantize` computes.
@@ -56,6 +57,7 @@ class VectorPlan(Plan):
     span_k      in a span, of which a stage has `spans`, and a unit `parts_of_unit`
     block_rows, block_k  that share books
     are_added   entries of several books before they are multiplied
+    held        the type that entries have then
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -73,6 +75,7 @@ class VectorPlan(Plan):
         self.piece_k = math.gcd(most, self.span_k, self.span_k if self.is_one else self.segment)
         self.parts_of_unit = spec.unit_k // self.span_k
         self.are_added = self.on_weights and vectors.books > 1
+        self.held = "f16" if self.are_added and vectors.has_book_scales else spec.activation
         self.warps = 4 * schedule.warpgroups
         self.segment_in_stage = schedule.stage_k if self.is_one else min(self.segment, schedule.stage_k)
         fragments = column_local(schedule.columns // 8, self.piece_k // STEP_K) * X_FRAGMENT
@@ -154,7 +157,7 @@ class VectorBlock(Block):
         plan, operands = self.plan, self.operands
         if plan.vectors.lattices:
             codes = plan.codes_of_pieces(1).reduce([0, 1])
-            return LatticeBooks(plan.vectors, plan.spec.activation, operands.codebooks, codes)
+            return LatticeBooks(plan.vectors, plan.held, operands.codebooks, codes)
         return ll.load_codebook(self.books_view, offsets=block)
 
     def rows_of_books(self, row: ll.Scalar | int) -> list[Any]:
@@ -202,9 +205,9 @@ class VectorBlock(Block):
         return books, entries, held
 
     def factors(self, product: int, stage: ll.Scalar | int, row: ll.Scalar | int) -> tuple[list[Any], Any]:
-        """What the entries of each book are multiplied by before they are added, and what their sums are, of books of
-        8 bits: their scales, all divided by the largest where there are several. None and the power of two of books
-        without scales."""
+        """What the entries of each book are multiplied by before they are added, tiles of f16, and what their sums are,
+        of books of 8 bits: their scales, all divided by the largest where there are several. None and the power of two
+        of books without scales."""
         plan, operands = self.plan, self.operands
         if not plan.vectors.has_book_scales:
             return [], operands.codebooks_unscale
@@ -216,7 +219,8 @@ class VectorBlock(Block):
         largest: Any = _LEAST_SCALE
         for scale in scales:
             largest = ll.maximum(largest, ll.maximum(scale, scale * -1.0))
-        return [scale / largest * _HEADROOM for scale in scales], largest * (1 / _HEADROOM)
+        shares = [ll.full(scale / largest * _HEADROOM, "f32", shape=[1]) for scale in scales]
+        return [ll.cast(share, "f16") for share in shares], largest * (1 / _HEADROOM)
 
     def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """The codes of a span of a stage, of all books, as [piece, book, rows, codes]; of computed books with bytes of
@@ -243,18 +247,17 @@ class VectorBlock(Block):
         """The entries of one book that a piece's codes name."""
         if isinstance(books, LatticeBooks):
             return books.lookup(codes, book, piece)
-        return ll.lookup_vectors(codes, books, book=book, part=[piece, book], dtype=self.plan.spec.activation)
+        return ll.lookup_vectors(codes, books, book=book, part=[piece, book], dtype=self.plan.held)
 
-    def added(self, codes: ll.Tile, piece: int, books: Any, factors: list[Any]) -> ll.Tile:
+    def added(self, codes: ll.Tile, piece: int, books: Any, factors: list[ll.Tile]) -> ll.Tile:
         """The sums of the entries of all books, in the activation type."""
         plan = self.plan
-        activation = plan.spec.activation
         of_books = [self.entries(codes, piece, book, books) for book in range(plan.vectors.books)]
         if factors:
-            total = ll.cast(of_books[0], "f32") * factors[0]
+            total = of_books[0] * factors[0]
             for entry, factor in zip(of_books[1:], factors[1:], strict=True):
-                total = ll.fma(ll.cast(entry, "f32"), factor, total)
-            return ll.cast(total, activation)
+                total = ll.fma(entry, factor, total)
+            return total if plan.spec.activation == plan.held else ll.cast(total, plan.spec.activation)
         # Entries of f16 fill its range, which a sum of several would leave.
         share = self.share_of_book
         total = of_books[0] if share == 1.0 else of_books[0] * share

@@ -43,8 +43,8 @@ _PASSES: Final = {16: (2.54, 2.37, 1.94, 1.0), 8: (2.92, 2.87, 2.64, 2.0, 1.0), 
 """Passes of a phase that reads entries of so many bytes, by the logarithm of their copies (`lowlp-place-codebooks`)."""
 _GLOBAL_CYCLES: Final = 42.0
 """In which an SM has 32 entries of 16 bytes out of the L2 cache (an H200: 176 G a second)."""
-_F32_INSTRUCTIONS: Final = 3.0
-"""For an entry that is multiplied by a scale and added in f32."""
+_SCALED_INSTRUCTIONS: Final = 1.5
+"""For an entry of 8 bits that is converted, multiplied by a share of scales and added, by counts; half of them to bf16."""
 _COMPUTED_INSTRUCTIONS: Final = 15.0
 """For a vector of a lattice that each thread of a warp computes, of which half as many begin in a cycle."""
 _PRODUCT: Final = 0.9
@@ -259,7 +259,7 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     of_products = max(columns, 32) / 2 * (1 if plan.are_added else vectors.books)
     lookups = vectors.books * _lookup_cycles(spec, books)
     # Four quarters of an SM add entries, each those of a warp.
-    adding = _F32_INSTRUCTIONS * vectors.books * 8 if plan.are_added and vectors.has_book_scales else 0.0
+    adding = _SCALED_INSTRUCTIONS * vectors.books * 8 if plan.are_added and vectors.has_book_scales else 0.0
     adding += _COMPUTED_INSTRUCTIONS * vectors.books if vectors.lattices else 0.0
     # Operands that products read, beside entries that are looked up: half of what shared memory gives.
     reads = of_products / 2 + lookups

@@ -13,9 +13,10 @@ from lowlp.schedules.device import Device, device_like
 from ..measured import Entry, MeasuredSchedules
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from .entries import are_global
 from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
-from .schedules import are_global, codebook_schedule, codebook_us, splits_of
+from .schedules import codebook_schedule, codebook_us, splits_of
 from .wide import can_look_up_wide
 from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
 

@@ -1,9 +1,9 @@
 """The numbers and layouts of kernels for few rows of x and weights of codebooks (`program`).
 
-An operand a of `mma.m16n8k16` has registers of two rows beside each other, an operand b those of one row, as an entry of
-4 halves and more does. So such entries are b, where tiles have the 16 rows of x that a takes: what a lookup loads is
-multiplied where it lies. As a, two instructions of three would move registers. Entries that are converted or computed,
-and tiles of 8 rows of x, have weights as a.
+An operand a of `mma.m16n8k16` has registers of two rows beside each other, an operand b those of one row, as an entry
+of 4 halves and more does. So such entries are b, where tiles have the 16 rows of x that a takes: what a lookup loads is
+multiplied where it lies, and nothing is moved. Entries that are converted or computed, and tiles of 8 rows of x, have
+weights as a.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lowlp.layouts.register_layout import Layout, column_local, local, reduce, s
 from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, TRANSPOSED_FRAGMENT, X_FRAGMENT
 from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
+from .entries import are_global
 
 LANES: Final = 4
 """Of a row, which hold vectors side by side."""
@@ -112,8 +113,11 @@ class ProgramPlan:
 
 
 def has_x_first(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether a kernel for few rows of x multiplies x as operand a by entries as operand b."""
+    """Whether a kernel for few rows of x multiplies x as operand a by entries as operand b. Those of global memory wait
+    for it, and not for instructions."""
     vectors = spec.vectors
-    if vectors is None or vectors.lattices or vectors.has_book_scales or schedule.codebooks in THROUGH_SHARED:
+    if vectors is None or vectors.lattices or vectors.has_book_scales or are_global(spec):
         return False
-    return vectors.vector >= 4 and schedule.columns % 16 == 0 and not (schedule.warpgroups or schedule.partial_sums)
+    if schedule.warpgroups or schedule.partial_sums or schedule.codebooks in THROUGH_SHARED:
+        return False
+    return vectors.vector >= 4 and schedule.columns % 16 == 0

@@ -19,7 +19,7 @@ from lowlp.schedules.device import Device
 from ..candidates import plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .lattice_tables import WORD_BYTES
+from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
 from .program import has_codebook_program
 
 _COLUMNS: Final = (8, 16, 32, 64)
@@ -36,8 +36,6 @@ _OTHER_REGISTERS: Final = 48
 """Of a thread, beside accumulators, codes and x."""
 _GLOBAL_REGISTERS: Final = 28
 """Of a thread, for entries that are looked up in global memory."""
-_SHARED_BYTES: Final = 1 << 17
-"""Books that take more stay in global memory."""
 _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
 _GATE_REGISTERS: Final = 32
@@ -169,7 +167,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     if vectors.lattices:
         # Vectors that are computed are so for several products at once; 14 warps have room for those of 16 columns.
         held += 8 if schedule.columns == 16 and schedule.splits == 1 else 16
-    elif _bytes_of_entries(spec) > _SHARED_BYTES and schedule.columns > 8:
+    elif are_global(spec) and schedule.columns > 8:
         # Addresses of global memory have two words.
         held += _GLOBAL_REGISTERS
     return held + _OTHER_REGISTERS
@@ -244,34 +242,6 @@ def _cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     return cycles
 
 
-def _bytes_of_entries(spec: LinearSpec) -> int:
-    """Of all books of a block, once."""
-    vectors = spec.vectors
-    assert vectors is not None
-    if vectors.lattices:
-        return math.prod(spec.shape_of_books)
-    return (vectors.books << vectors.bits) * entry_bytes(spec)
-
-
-def entry_bytes(spec: LinearSpec) -> int:
-    """Of what a lookup reads; of computed books words."""
-    vectors = spec.vectors
-    assert vectors is not None
-    if vectors.lattices:
-        return WORD_BYTES
-    return vectors.vector * (1 if has_bytes(spec) else 2)
-
-
-def are_global(spec: LinearSpec) -> bool:
-    """Whether entries stay in global memory."""
-    return spec.vectors is not None and _bytes_of_entries(spec) > _SHARED_BYTES
-
-
-def has_bytes(spec: LinearSpec) -> bool:
-    """Whether entries are of 8 bits."""
-    return spec.vectors is not None and spec.vectors.entries in ("int8", "f8e4m3")
-
-
 def _has_copies(spec: LinearSpec, device: Device) -> bool:
     """Whether there is room for as many copies of each entry as avoid bank conflicts."""
     vectors = spec.vectors
@@ -281,11 +251,11 @@ def _has_copies(spec: LinearSpec, device: Device) -> bool:
 
 def _fill_cycles(spec: LinearSpec, device: Device) -> float:
     """Cycles of shared memory in which the books of a block are written."""
-    bytes_of_entries = _bytes_of_entries(spec)
-    if bytes_of_entries > device.shared_bytes:
+    entries = bytes_of_entries(spec)
+    if entries > device.shared_bytes:
         return 0
     copies = _LINE_BYTES // min(entry_bytes(spec), _LINE_BYTES) if _has_copies(spec, device) else 1
-    return copies * bytes_of_entries / _LINE_BYTES
+    return copies * entries / _LINE_BYTES
 
 
 def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
@@ -296,7 +266,7 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
         return 16 * spec.k / vectors.vector / 32 * sum(_COMPUTED_CYCLES[name] for name in vectors.lattices)
     bytes_of_entry = entry_bytes(spec)
     lookups = 16 * spec.k / vectors.vector * vectors.books / 32
-    if _bytes_of_entries(spec) > device.shared_bytes:
+    if bytes_of_entries(spec) > device.shared_bytes:
         return lookups * _GLOBAL_CYCLES
     phases = max(1, bytes_of_entry // 4) * (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
     return lookups * (max(phases, vectors.vector * _CAST_CYCLES) if has_bytes(spec) else phases)
@@ -304,7 +274,7 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
 
 def _least_book_bytes(spec: LinearSpec, device: Device) -> int:
     """Shared memory that books need, if there is room for them beside two stages of x."""
-    entries = _bytes_of_entries(spec)
+    entries = bytes_of_entries(spec)
     least = entries + 2 * 2 * spec.unit_k * _COLUMNS[-1] + _BLOCK_BYTES
     return entries if least <= device.shared_bytes else 0
 
@@ -320,5 +290,5 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
     if lines <= device.shared_bytes // 2:
         return lines
-    entries = _bytes_of_entries(spec)
+    entries = bytes_of_entries(spec)
     return entries if entries <= device.shared_bytes else device.shared_bytes // 2

@@ -12,8 +12,8 @@ take any x. So a lookup is one load for all four registers of two rows of a step
 Sums of several books go to one of two places (`Schedule.scales_on`):
 
     'accumulators'  each book has products of its own; no weight is rounded
-    'weights'       entries are added before, and rounded to the activation type; those of books with scales of their own
-                    in f16, each times its book's share of the largest scale, which is rounded to f16
+    'weights'       entries are added before, and rounded to the activation type; where books have scales, in f16, each
+                    times its book's share of the largest scale, which is rounded to f16
 
 Scales never go on weights: those of rows multiply accumulators at the end, those of groups a second tile of them. So
 for one book and one weight the result is what `QuantizedTensor.dequantize` computes.

@@ -19,9 +19,10 @@ from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
 from ..warpgroup_layouts import tiles_of_warp
+from .entries import are_global, entry_bytes
 from .lattice_tables import bytes_of_codes
 from .next_books import loads_ahead
-from .schedules import are_global, codebook_us, entry_bytes
+from .schedules import codebook_us
 from .wide import VectorPlan, can_look_up_wide
 
 FEW_ROWS: Final = 16
@@ -44,7 +45,7 @@ _PASSES: Final = {16: (2.54, 2.37, 1.94, 1.0), 8: (2.92, 2.87, 2.64, 2.0, 1.0), 
 _GLOBAL_CYCLES: Final = 42.0
 """In which an SM has 32 entries of 16 bytes out of the L2 cache (an H200: 176 G a second)."""
 _SCALED_INSTRUCTIONS: Final = 1.5
-"""For an entry of 8 bits that is converted, multiplied by a share of scales and added, by counts; half of them to bf16."""
+"""For a value of a book with a scale, which is converted, multiplied and added, by counts."""
 _COMPUTED_INSTRUCTIONS: Final = 15.0
 """For a vector of a lattice that each thread of a warp computes, of which half as many begin in a cycle."""
 _PRODUCT: Final = 0.9

@@ -9,7 +9,6 @@ from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
-from lowlp.kernels.linear.codebooks.program_plan import has_x_first
 from lowlp.kernels.linear.fitting import scale_bytes
 from lowlp.kernels.linear.gating import gating_kernel
 from lowlp.kernels.linear.operand_list import product_of, takes_vector_order
@@ -138,7 +137,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule, path: Path | None = None, rea
             "placement": spec.placement.name,
             "units": f"{units}, rows padded to {padded_row(spec)}",
             "scales": _where_scales_go(spec, schedule),
-            "operands": f"{_operands(spec, schedule)} of {_instruction(spec, schedule)}",
+            "operands": f"weights as A, x as B of {_instruction(spec, schedule)}",
         },
         "floor": {
             "weight bytes": weight_bytes,
@@ -151,10 +150,6 @@ def notes_of(spec: LinearSpec, schedule: Schedule, path: Path | None = None, rea
 
 def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
     return f"{'wgmma m64nN' if schedule.warpgroups else 'mma m16n8'}k{spec.step_k}"
-
-
-def _operands(spec: LinearSpec, schedule: Schedule) -> str:
-    return "x as A, weights as B" if has_x_first(spec, schedule) else "weights as A, x as B"
 
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:

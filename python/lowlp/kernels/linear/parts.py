@@ -38,8 +38,6 @@ _A_FRAGMENTS: Final = {size: layout(f"column_local(2, 2).spatial(8, 4).local(1, 
 _X_FRAGMENTS: Final = {size: layout(f"local(1, 2).spatial(8, 4).local(1, {4 // size})") for size in (1, 2)}
 A_FRAGMENT, X_FRAGMENT = _A_FRAGMENTS[2], _X_FRAGMENTS[2]
 ACCUMULATOR_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
-TRANSPOSED_FRAGMENT = layout("local(1, 2).column_spatial(4, 8).local(2, 1)")
-"""Of accumulators of x @ w^T, [rows of w, rows of x]."""
 
 
 def a_fragment(spec: LinearSpec) -> Layout:

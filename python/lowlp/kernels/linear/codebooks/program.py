@@ -192,17 +192,12 @@ class _Block:
             x_rows = ll.load_shared(self.x_shared, offsets=[stage, chunk, 0, 0], layout=plan.x, in_bounds=True)
         else:
             x_rows = ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x)
+        x_tile = ll.transpose(x_rows)
         for book in range(plan.vectors.books):
             w = self.weights(codes, books, book, chunk)
             number = min(book, plan.sums - 1)
-            sums = (*sums[:number], self.dot(w, x_rows, sums[number]), *sums[number + 1 :])
+            sums = (*sums[:number], ll.dot(w, x_tile, sums[number]), *sums[number + 1 :])
         return sums
-
-    def dot(self, w: ll.Tile, x_rows: ll.Tile, acc: ll.Tile) -> ll.Tile:
-        """acc + w @ x_rows^T, or the same transposed."""
-        if self.plan.has_x_first:
-            return ll.transpose(ll.dot(x_rows, ll.transpose(w), ll.transpose(acc)))
-        return ll.dot(w, ll.transpose(x_rows), acc)
 
     @ll.inline
     def with_segment(self, product: int, acc, segment, sums):  # type: ignore[no-untyped-def]

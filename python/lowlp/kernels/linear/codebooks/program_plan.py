@@ -1,10 +1,4 @@
-"""The numbers and layouts of kernels for few rows of x and weights of codebooks (`program`).
-
-An operand a of `mma.m16n8k16` has registers of two rows beside each other, an operand b those of one row, as an entry
-of 4 halves and more does. So such entries are b, where tiles have the 16 rows of x that a takes: what a lookup loads is
-multiplied where it lies, and nothing is moved. Entries that are converted or computed, and tiles of 8 rows of x, have
-weights as a.
-"""
+"""The numbers and layouts of kernels for few rows of x and weights of codebooks (`program`)."""
 
 from __future__ import annotations
 
@@ -14,10 +8,9 @@ from typing import Any, Final
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 
-from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, TRANSPOSED_FRAGMENT, X_FRAGMENT
+from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, X_FRAGMENT
 from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
-from .entries import are_global
 
 LANES: Final = 4
 """Of a row, which hold vectors side by side."""
@@ -35,7 +28,6 @@ class ProgramPlan:
     exchanges      whether vectors go through shared memory
     sums           accumulators beside the result
     stages         of x in shared memory; 0: none
-    has_x_first    whether x is operand a and weights are b
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -55,11 +47,7 @@ class ProgramPlan:
         self.granule = self._granule()
         self.exchanges = schedule.codebooks in THROUGH_SHARED
         self.sums = vectors.books if vectors.has_book_scales else 1
-        self.has_x_first = has_x_first(spec, schedule)
-        fragments = local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
-        if self.has_x_first:
-            fragments = local(2 * self.row_tiles, self.column_tiles // 2) * TRANSPOSED_FRAGMENT
-        self.accumulators = spatial(schedule.warps, 1) * fragments
+        self.accumulators = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
         self.row = self.accumulators.reduce([1], keep_dims=True)
 
     @property
@@ -106,18 +94,5 @@ class ProgramPlan:
         replicas = reduce(spatial(1, 1, self.schedule.warps), dims=[2])
         if self.exchanges:
             return replicas * column_local(self.column_tiles, self.chunk_k // STEP_K) * X_FRAGMENT
-        vectors = spatial(8, LANES) * local(1, self.vectors.vector)
-        if self.has_x_first:
-            return replicas * local(self.column_tiles // 2, self.steps) * local(2, 1) * vectors
-        return replicas * local(self.column_tiles, self.steps) * vectors
-
-
-def has_x_first(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether a kernel for few rows of x multiplies x as operand a by entries as operand b. Those of global memory wait
-    for it, and not for instructions."""
-    vectors = spec.vectors
-    if vectors is None or vectors.lattices or vectors.has_book_scales or are_global(spec):
-        return False
-    if schedule.warpgroups or schedule.partial_sums or schedule.codebooks in THROUGH_SHARED:
-        return False
-    return vectors.vector >= 4 and schedule.columns % 16 == 0
+        fragments = local(self.column_tiles, self.steps) * spatial(8, LANES) * local(1, self.vectors.vector)
+        return replicas * fragments

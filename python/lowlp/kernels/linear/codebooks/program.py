@@ -53,6 +53,8 @@ class _Block:
     def __init__(self, plan: ProgramPlan, operands: Arguments) -> None:
         self.plan, self.operands = plan, operands
         spec, m = plan.spec, operands.m
+        if spec.dependent_launch:
+            ll.launch_dependents()
         (block,) = ll.block_indices()
         self.part: Part | None = None
         if plan.schedule.splits > 1:
@@ -139,10 +141,13 @@ class _Block:
         """The stage after one."""
         return (stage + 1) % self.plan.stages if self.plan.stages else stage
 
-    def books_of(self, product: int) -> ll.Codebook | LatticeBooks:
-        """The books of a product in their cache, where they are of all K; those that both products share once."""
+    def books_of(self, product: int, block: ll.Scalar | int) -> ll.Codebook | LatticeBooks:
+        """The books of a product in their cache, those of a block of K where they are not of all; those that both
+        products share once."""
         books: ll.Codebook | LatticeBooks | None = self.books
-        if books is None:
+        if self.plan.block_k < self.plan.spec.k:
+            books = books or ll.load_codebook(self.books_view, offsets=[self.block_of_rows(product), block])
+        elif books is None:
             books = self.load_books(self.block_of_rows(product))
         elif self.plan.block_rows < self.plan.spec.n and isinstance(books, ll.Codebook):
             books = ll.switch_codebook(books, self.books_view, offsets=[self.block_of_rows(product), 0])
@@ -225,13 +230,6 @@ class _Block:
         return tuple(self.zero() for _ in range(self.plan.sums))
 
     @ll.inline
-    def begin(self, product: int, unit):  # type: ignore[no-untyped-def]
-        """What is loaded ahead of the first unit: its codes, the stage that has its x, and the one that is free."""
-        loaded = self.load_codes(product, unit)
-        self.begin_x(unit)
-        return loaded, 0, self.plan.stages - 1
-
-    @ll.inline
     def take(self, product: int, books, unit, ahead):  # type: ignore[no-untyped-def]
         """The codes of a unit by chunk, the stage that has its x, and what is loaded ahead of the next unit."""
         loaded, stage, free = ahead
@@ -308,12 +306,10 @@ class _Block:
         return acc, ahead
 
     @ll.inline
-    def of_blocks(self, product: int, make, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
+    def of_blocks(self, product: int, make, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
         """The result with blocks of K that have books of their own, from `first` on up to `stop`."""
         plan, spec = self.plan, self.plan.spec
-        rows, books = self.block_of_rows(product), self.books
-        if books is None:
-            books = ll.load_codebook(self.books_view, offsets=[rows, first])
+        rows = self.block_of_rows(product)
         of_block = plan.block_k // plan.segment
         for block in ll.range(first, stop):
             end = ll.minimum((block + 1) * of_block, spec.k // plan.segment)
@@ -336,26 +332,34 @@ class _Block:
     def accumulators(self, product: int):  # type: ignore[no-untyped-def]
         """The result of a product, or the block's part of it."""
         plan, spec = self.plan, self.plan.spec
-        segments, ahead = spec.k // plan.segment, None
+        segments, ahead, unit = spec.k // plan.segment, None, 0
         first, stop = (self.part.first, self.part.stop) if self.part else (0, plan.granules)
-        make = self.of_shared_units
+        make, waits = self.of_shared_units, product == 0 and spec.dependent_launch
         if plan.has_whole_segments:
             make = self.of_whole_units if plan.segment % plan.unit_k == 0 else self.of_whole_chunks
-            ahead = self.begin(product, first * (plan.granule // plan.unit_k) if self.part else 0)
+            unit = first * (plan.granule // plan.unit_k) if self.part else 0
+            # What is loaded ahead of the first unit: its codes, the stage that has its x, and the one that is free.
+            ahead = (self.load_codes(product, unit), 0, plan.stages - 1)
+            if not waits:
+                self.begin_x(unit)
+        books = self.books_of(product, first)
+        if waits:
+            # Weights are in flight, and books there; what other launches write is read from here on.
+            ll.wait_for_dependencies()
+            self.begin_x(unit)
         acc = self.zero()
         if plan.block_k < spec.k:
-            return self.of_blocks(product, make, first, stop, acc, ahead)
-        cached = self.books_of(product)
+            return self.of_blocks(product, make, books, first, stop, acc, ahead)
         if not self.part:
-            acc, ahead = make(product, cached, 0, segments, acc, ahead)
+            acc, ahead = make(product, books, 0, segments, acc, ahead)
         elif plan.has_whole_segments and segments == 1:
             # The result is nothing until its end.
-            acc, ahead = self.of_units_of_segment(product, cached, 0, first, stop, acc, ahead)
+            acc, ahead = self.of_units_of_segment(product, books, 0, first, stop, acc, ahead)
         elif plan.has_whole_segments and plan.segment > plan.unit_k:
-            acc, ahead = self.of_some_units(product, cached, first, stop, acc, ahead)
+            acc, ahead = self.of_some_units(product, books, first, stop, acc, ahead)
         else:
             of_granule = plan.granule // plan.segment
-            acc, ahead = make(product, cached, first * of_granule, stop * of_granule, acc, ahead)
+            acc, ahead = make(product, books, first * of_granule, stop * of_granule, acc, ahead)
         return acc
 
     def store(self, accumulators: tuple[ll.Tile, ...]) -> None:

@@ -1,14 +1,20 @@
 """Books whose entries come in the order of their accesses, in `linear` and `compile_linear`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from test_linear_codebooks import weights
+from test_linear_codebooks import run_as, weights
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
-from lowlp.kernels.linear.operands import spec_for
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.schedules import with_kept_entries
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.codec import Codec
 from lowlp.numeric.vectors import Vectors
+from lowlp.schedules.device import device_like
 from lowlp.weights.codebook_order import ordered_by_frequency
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
@@ -20,7 +26,7 @@ def zipf(count: int) -> list[int]:
 
 
 def test_skewed_codes_keep_the_first_entries() -> None:
-    """128 KiB of them. Results are those of the weights as they were, to the bit."""
+    """Results are those of the weights as they were, to the bit, wherever the entries are."""
     random = np.random.default_rng(11)
     qw = weights(random, BOOK, 32, 512, 512)
     parts = np.minimum(random.zipf(1.3, qw.codes.shape), 1 << 16) - 1
@@ -28,26 +34,40 @@ def test_skewed_codes_keep_the_first_entries() -> None:
     qw = lowlp.QuantizedTensor(codes, codebooks=qw.codebooks, scales=qw.scales)
     ordered = ordered_by_frequency(qw)
     assert np.array_equal(ordered.dequantize(), qw.dequantize()) and ordered.codes.mean() < qw.codes.mean()
-    assert spec_for(ordered, "f16", "f16").hot_entries == 8192 and spec_for(qw, "f16", "f16").hot_entries == 0
     x = random.standard_normal((3, 512)).astype(np.float16)
-    assert np.array_equal(lowlp.linear(x, ordered, out_dtype="f32"), lowlp.linear(x, qw, out_dtype="f32"))
+    wanted = lowlp.linear(x, qw, out_dtype="f32")
+    assert np.array_equal(lowlp.linear(x, ordered, out_dtype="f32"), wanted)
+    schedule = Schedule(8, 2, stages=2, row_tiles=1, kept_entries=1024)
+    assert np.array_equal(run_as(ordered, x, schedule), run_as(qw, x, replace(schedule, kept_entries=0)))
 
 
-def test_where_it_pays() -> None:
-    assert hot_entries(BOOK, zipf(1 << 16)) == 8192
-    assert hot_entries(BOOK, [7] * (1 << 16)) == 0
-    assert hot_entries(BOOK, [0] * (1 << 16)) == 0
-    # All fit.
-    assert hot_entries(lowlp.vq(8, 12), zipf(1 << 12)) == 0
-    assert hot_entries(lowlp.vq(8, 16, books=2, entries="int8"), zipf(1 << 16)) == 8192
+def test_how_many_are_kept() -> None:
+    """128 KiB, but no more than leave L1 its room, and a quarter of what a block looks up."""
+    spec, device = LinearSpec(8192, 8192, Codec.parse("vec8:1x16:f16 channel f16"), aligned=True), device_like("sm_90a")
+    assert with_kept_entries(spec, Schedule(8, 16, stages=4, row_tiles=1), device).kept_entries == 8192
+    assert with_kept_entries(spec, Schedule(8, 8, stages=4, row_tiles=1, blocks_per_sm=2), device).kept_entries == 4096
+    assert with_kept_entries(spec, Schedule(8, 16, stages=4, row_tiles=1, splits=32), device).kept_entries == 2048
+    assert with_kept_entries(spec, Schedule(64, 16, stages=4, row_tiles=1), device).kept_entries == 6144
+    assert with_kept_entries(spec, Schedule(8, 16), device).kept_entries == 0
+    assert with_kept_entries(spec, Schedule(8, 16, stages=4, codebooks="gc"), device).kept_entries == 0
+    two = replace(spec, codec=Codec.parse("vec8:2x16:int8 channel f16"))
+    assert with_kept_entries(two, Schedule(8, 16, stages=4, row_tiles=1), device).kept_entries == 8192
+    small = replace(spec, codec=Codec.parse("vec8:2x12:f16 channel f16"))
+    assert with_kept_entries(small, Schedule(8, 16, stages=4, row_tiles=1), device).kept_entries == 0
+    for arch in ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"):
+        for m in (1, 16, 64):
+            kept = schedule_for(spec, m, device_like(arch), True).kept_entries
+            assert 16 * kept <= device_like(arch).shared_bytes and (kept > 0 or m == 64 or device_like(arch).shared_bytes < 1 << 17)
 
 
 def test_kernels_ahead_of_time() -> None:
-    kernel = lowlp.compile_linear(n=64, k=256, weight=BOOK, m=(1, 8), group_size=None, frequencies=zipf(1 << 16))
+    kernel = lowlp.compile_linear(n=8192, k=8192, weight=BOOK, m=(1, 8), group_size=None)
     assert "8192 in shared memory (1 copy, 16 bytes apart, 131072 bytes), 57344 in global memory" in kernel.report()
     assert "ld.shared.v4" in kernel.ptx and ".local" not in kernel.ptx
-    plain = lowlp.compile_linear(n=64, k=256, weight=BOOK, m=(1, 8), group_size=None)
-    assert "0 in shared memory (0 bytes), 65536 in global memory" in plain.report()
+    small = lowlp.compile_linear(n=64, k=256, weight=BOOK, m=(1, 8), group_size=None)
+    assert "0 in shared memory (0 bytes), 65536 in global memory" in small.report()
+    with pytest.warns(DeprecationWarning, match="^frequencies: have no effect"):
+        lowlp.compile_linear(n=64, k=256, weight=BOOK, m=(1, 8), group_size=None, frequencies=zipf(1 << 16))
 
 
 def test_mistakes() -> None:

@@ -31,8 +31,8 @@ class WeightKind:
     scale       type of the scales; those of e4m3 have a second one, of the tensor
     activation  type of the activations that they meet, and of results: 'f16' or 'bf16'
     vectors     what codes of vectors are, as `Codec` writes it, 'vec8:2x8:f16' for example; '' for codes of one weight
-    skewed      codes are drawn by Zipf's law, entry i in proportion to 1 / (i + 1); else all alike
-    frequent    kernels keep the entries in shared memory that are accessed most
+    skewed      codes are drawn by Zipf's law, in proportion to 1, 1/2, 1/3 and so on; else all alike
+    frequent    those that are drawn most come first, so that kernels keep them in shared memory
     version     one of `VERSIONS`, as which its kernels are divided; '': as `linear` chooses
     """
 

@@ -25,10 +25,9 @@ from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.choosing import begins_early
-from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.codebooks.lattice_tables import lattice_tables
 from lowlp.kernels.linear.codebooks.versions import version_schedule
-from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights, takes_vector_order
+from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import for_weights, host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
@@ -49,7 +48,7 @@ from lowlp_runtime.operands import Operand
 from .book_form import book_form
 from .cases import Shape, WeightKind
 from .prepared import EMPTY, KernelEntry, PreparedKernels, file_stem
-from .random_books import draw_books, zipf_shares
+from .random_books import draw_books
 from .saved_weights import SavedPlacement, SavedWeights
 
 _SAMPLE = Shape(128, 256)
@@ -85,9 +84,9 @@ class Job:
 
 def job_by(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, mark: str = "") -> Job:
     """The compilation of the kernel for m rows of x that decodes in the product, by this schedule; `mark` tells its
-    file from others of the same problem. One whose x another kernel makes may begin while that runs, as `linear` has
+    file from others of the same problem. One of codebooks may begin while the kernel before it runs, as `linear` has
     it."""
-    if takes_vector_order(spec, schedule) and begins_early(spec, schedule, m):
+    if spec.vectors and begins_early(spec, schedule, m):
         spec = replace(spec, dependent_launch=True)
     file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"
     return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))
@@ -148,14 +147,7 @@ def prepare(
 def spec_in(spec: LinearSpec, kind: WeightKind, shape: Shape) -> LinearSpec:
     """The spec of a kind's sample for weights of another shape. The codec is the kind's own: that of a spec says of a
     block of books, or a group, as long as a row, that it is one of all of K."""
-    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec, hot_entries=_hot_entries(kind))
-
-
-def _hot_entries(kind: WeightKind) -> int:
-    vectors = kind.codec.vectors
-    if not kind.frequent or vectors is None:
-        return 0
-    return hot_entries(vectors, (1e6 * zipf_shares(1 << vectors.bits)).astype(np.int64).tolist())
+    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec)
 
 
 def compiled(
@@ -312,6 +304,7 @@ def describe_packed(
         activation=kind.activation,
         vectors=kind.vectors,
         skewed=kind.skewed,
+        frequent=kind.frequent,
     )
 
 

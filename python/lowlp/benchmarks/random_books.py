@@ -18,6 +18,7 @@ from .cases import Shape
 from .saved_weights import SavedWeights
 
 _SEED: Final = 20
+_ODD: Final = 40503
 _BOOK_SCALE: Final = 2.0**-6
 _FLOATS: Final = 32.0
 """The root mean square of entries of e4m3, of which the largest number is 448."""
@@ -132,6 +133,9 @@ def random_books(saved: SavedWeights, sample: dict[str, AnyArray], shape: Shape,
         ends = torch.from_numpy(np.cumsum(zipf_shares(1 << form.bits))).to(device)
         drawn = torch.rand(extents, dtype=torch.float32, device=device, generator=generator)
         codes = torch.searchsorted(ends.float(), drawn).clamp(max=(1 << form.bits) - 1).to(torch.int32)
+        if not saved.frequent:
+            # An odd number takes all entries to others.
+            codes = codes * _ODD % (1 << form.bits)
     else:
         codes = torch.randint(0, 1 << form.bits, extents, dtype=torch.int32, device=device, generator=generator)
     codes = codes.to(torch.uint8 if form.bits <= 8 else torch.uint16)

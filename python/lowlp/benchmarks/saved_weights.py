@@ -66,7 +66,7 @@ class SavedWeights:
     scale       type of the scales
     activation  type of the activations that they meet, and of results
     vectors     what codes of vectors are, as `WeightKind` has it; such have no values, codes or lut
-    skewed      as `WeightKind` has it
+    skewed, frequent  as `WeightKind` has them
     """
 
     kind: str
@@ -82,6 +82,7 @@ class SavedWeights:
     activation: str = ACTIVATION
     vectors: str = ""
     skewed: bool = False
+    frequent: bool = False
 
     @property
     def second_scale(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from lowlp.compiler.targets import target as find_target
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, reason_for, schedule_for
-from lowlp.kernels.linear.codebooks.frequent_entries import checked_frequencies, hot_entries
+from lowlp.kernels.linear.codebooks.frequent_entries import checked_frequencies
 from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import takes_vector_order
@@ -222,9 +223,8 @@ def compile_linear(
                  it on the stream runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it
                  off for launches
 
-    frequencies  with books whose entries come in the order of their accesses how often these are
-                 (`lowlp.weights.codebook_order`): of books that do not fit in shared memory the first entries are kept
-                 there, where these get half as many accesses again as others. The result does not depend on it
+    frequencies  deprecated, and without an effect: kernels for few rows keep the first entries of books that do not fit
+                 in shared memory there whatever is known (`lowlp.weights.codebook_order` brings the frequent ones first)
 
     `y = kernel(x, qw)` launches it, also when it was saved and loaded (docs/saved-kernel.md). Its parameters are listed
     with their roles in `kernel.description.product.operands`.
@@ -251,6 +251,7 @@ def compile_linear(
         check_whole_codes(size, code)
         if permutation:
             raise LowlpValueError(f"permutation: must be False, since columns of vectors have one order, with {code}")
+    _check_frequencies(code, frequencies)
     of_zeros = _type_of_part(zeros, "zeros", ZERO_TYPES) or None
     levels = _types_of_levels(scale_dtype, offsets, super_scale_dtype, super_group_size, size)
     scale, of_offsets, super_scale, super_group = levels
@@ -272,7 +273,6 @@ def compile_linear(
         dependent_launch=bool(dependent_launch),
         x_scale="token" if is_quantised and out != SUMS else "",
         x_bipolar=bipolar,
-        hot_entries=_hot_entries(code, frequencies),
     )
     by_path = check_compiled_path(spec, x_bits, target, wanted, bool(permutation))
     if spec.out == "f32" and (meant_for is None or meant_for[0] <= EXACT_ROWS):
@@ -299,12 +299,13 @@ def compile_linear(
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 
-def _hot_entries(code: DType | Table | Vectors, frequencies: object) -> int:
+def _check_frequencies(code: DType | Table | Vectors, frequencies: object) -> None:
     if frequencies is None:
-        return 0
+        return
     if not isinstance(code, Vectors):
         raise LowlpValueError(f"frequencies: go with codes of vectors, not with {code}")
-    return hot_entries(code, checked_frequencies(code, frequencies))
+    checked_frequencies(code, frequencies)
+    warnings.warn("frequencies: have no effect any more, and will go", DeprecationWarning, stacklevel=3)
 
 
 def _code_of(weight: object, table: object, activation: str) -> DType | Table | Vectors:

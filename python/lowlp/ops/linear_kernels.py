@@ -173,7 +173,6 @@ def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
         *supers,
         "row_scale2",
         "ordered_rows",
-        "hot_entries",
         "bias",
         "epilogue",
         "residual",

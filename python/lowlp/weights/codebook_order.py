@@ -12,7 +12,6 @@ from lowlp.errors import LowlpValueError
 from .quantized_tensor import QuantizedTensor
 
 # Of what `ordered_by_frequency` leaves at the weights.
-_KEY: Final = "frequencies"
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -61,8 +60,8 @@ def ordered_by_frequency(qw: QuantizedTensor) -> QuantizedTensor:
             f"qw: expected weights [N, K] with books of entries for all of them, got {list(qw.shape)} of {qw.codec}"
         )
     assert qw.codebooks is not None
-    codes, books, frequencies = order_by_frequency(qw.codes, qw.codebooks)
-    ordered = QuantizedTensor(
+    codes, books, _ = order_by_frequency(qw.codes, qw.codebooks)
+    return QuantizedTensor(
         codes,
         codebooks=books,
         book_scales=qw.book_scales,
@@ -70,11 +69,4 @@ def ordered_by_frequency(qw: QuantizedTensor) -> QuantizedTensor:
         group_size=None if qw.codec.group == "channel" else qw.codec.group,
         activation=qw.family,
     )
-    ordered.derived(_KEY, lambda: {_KEY: np.asarray(frequencies, np.int64)})
-    return ordered
 
-
-def frequencies_of(qw: QuantizedTensor) -> npt.NDArray[np.int64] | None:
-    """How often entries are accessed, of what `ordered_by_frequency` made; of other weights None."""
-    found: npt.NDArray[np.int64] | None = qw.derived(_KEY, dict).get(_KEY)
-    return found

@@ -14,13 +14,11 @@ import numpy as np
 from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.weights.codebook_order import frequencies_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.operands import Operand
 
 from .activations import HALVES
-from .codebooks.frequent_entries import hot_entries
 from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import can_scale_weights, fit_of, holds_weights, keeps_values
@@ -80,7 +78,6 @@ def spec_for(
         x_scale=x_scale,
         x_zeros=x_zeros,
         x_bipolar=x_bipolar,
-        hot_entries=_hot_entries(qw),
         experts=qw.shape[0] if len(qw.shape) > 2 else 0,
     )
 
@@ -90,18 +87,6 @@ def spec_of_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -
     is_of_halves = activation in HALVES
     out, x_scale = (activation, "") if is_of_halves else ("f32", "token")
     return spec_for(qw, activation, out, epilogue=epilogue, x_scale=x_scale)
-
-
-def _hot_entries(qw: QuantizedTensor) -> int:
-    vectors = qw.codec.vectors
-    if vectors is None:
-        return 0
-
-    def count() -> dict[str, int]:
-        frequencies = frequencies_of(qw)
-        return {"count": 0 if frequencies is None else hot_entries(vectors, frequencies.tolist())}
-
-    return int(qw.derived("hot entries", count)["count"])
 
 
 def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:

@@ -11,7 +11,7 @@ from lowlp.language.kernel_schedule import CODEBOOKS, TABLE_COPIES, TABLE_FORMS
 
 COLUMNS: Final = tuple(range(8, 257, 8))
 WARPS: Final = tuple(range(1, 17))
-_LISTED: Final = {"columns": "a multiple of 8 up to 256", "splits": "1 to 64"}
+_LISTED: Final = {"columns": "a multiple of 8 up to 256", "splits": "1 to 64", "kept_entries": "0 to 65536"}
 _MANY_ACCUMULATORS: Final = 48
 """Of a thread, of one tile."""
 UNITS: Final = (1, 2, 3, 5, 7, 9)
@@ -23,6 +23,8 @@ PARTS_TYPES: Final = ("f32", "f16")
 THROUGH_SHARED: Final = ("gc", "sc", "o1", "o2", "o3")
 """Versions whose vectors go through shared memory."""
 SPLITS: Final = tuple(range(1, 65))
+MAX_ENTRIES: Final = 1 << 16
+"""Of a book."""
 _CHOICES: Final[dict[str, tuple[object, ...]]] = {
     "columns": COLUMNS,
     "warps": WARPS,
@@ -48,6 +50,7 @@ _CHOICES: Final[dict[str, tuple[object, ...]]] = {
     "multicast": (1, 2),
     "splits": SPLITS,
     "codebooks": CODEBOOKS,
+    "kept_entries": range(MAX_ENTRIES + 1),
     "partial_sums": (False, True),
 }
 """What each field may be."""
@@ -103,6 +106,8 @@ class Schedule:
     splits     equal parts of K, each a block's, which the last block of a tile adds in their order: 1 to 64
     codebooks  'auto', or a version of VQ-LLM's table IV: where entries are kept, and whether vectors become operands
                through shared memory, 'gc', 'sc', 'o1', 'o2' and 'o3', or as they are, 'o4' (`codebook_versions`)
+    kept_entries  with 'auto', of books that stay in global memory: so many entries, the first ones, are in shared
+                  memory too; 0: those that `lowlp-place-codebooks` keeps
 
     With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`). There are no stages;
     `kept_rows`, 1 or 2, warps, 4, 8 or 16, row_tiles, which a warp has one after the other, and splits count.
@@ -134,6 +139,7 @@ class Schedule:
     multicast: int = 1
     splits: int = 1
     codebooks: str = "auto"
+    kept_entries: int = 0
     partial_sums: bool = False
 
     def __post_init__(self) -> None:

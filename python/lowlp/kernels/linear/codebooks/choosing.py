@@ -16,7 +16,7 @@ from ..spec import LinearSpec
 from .entries import are_global
 from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
-from .schedules import codebook_schedule, codebook_us, splits_of
+from .schedules import codebook_schedule, codebook_us, splits_of, with_kept_entries
 from .wide import can_look_up_wide
 from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
 
@@ -52,9 +52,9 @@ def book_schedule(
     can_go_wide = not has_one_order and bool(target(device.arch).instructions["wgmma.mma_async"])
     entry = measured_books(spec, m, device, gpu, among)
     if entry and (can_go_wide if entry.schedule.warpgroups else entry.schedule.splits == splits):
-        return _for_rows(entry.schedule, m)
-    # Warpgroups keep no entries by frequency, and L2 serves frequent ones sooner than estimates know (docs/adr/0107).
-    wide = wide_codebook_schedule(replace(spec, hot_entries=0), m, device) if can_go_wide else None
+        found = _for_rows(entry.schedule, m)
+        return found if found.warpgroups else with_kept_entries(spec, found, device)
+    wide = wide_codebook_schedule(spec, m, device) if can_go_wide else None
     return wide or codebook_schedule(spec, m, device, splits)
 
 
@@ -72,8 +72,7 @@ def measured_books(
     spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> Entry | None:
     """What was measured for such weights of this shape and about m rows, on this GPU, or on one that is taken to be
-    like it; None where nothing was, or where that has no program here. Gate and up were not measured, nor were kernels
-    that keep entries by frequency, as those without warpgroups do."""
+    like it; None where nothing was, or where that has no program here. Gate and up were not measured."""
     rows = next((rows for rows in _FEW if m <= rows), _MANY if _MANY - _MANY_STEP < m <= _MANY else 0)
     if not rows or spec.products > 1:
         return None
@@ -82,7 +81,7 @@ def measured_books(
     for measured in among:
         for entry in measured.entries:
             found = (entry.kind, entry.n, entry.k, entry.m, entry.arch)
-            if found != wanted or (spec.hot_entries and not entry.schedule.warpgroups):
+            if found != wanted:
                 continue
             if (is_like or entry.gpu == gpu) and _has_program(spec, entry.schedule, m):
                 return entry

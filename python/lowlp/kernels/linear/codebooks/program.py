@@ -160,8 +160,8 @@ class _Block:
         if self.plan.vectors.lattices:
             codes = self.plan.chunks_of_codes(1).reduce([0, 1])
             return LatticeBooks(self.plan.vectors, spec.activation, self.operands.codebooks, codes)
-        hot = spec.hot_entries if self.plan.schedule.codebooks == "auto" else 0
-        cache = ll.CodebookCache(shared=hot) if hot else None
+        kept = self.plan.schedule.kept_entries
+        cache = ll.CodebookCache(shared=kept) if kept else None
         return ll.load_codebook(self.books_view, offsets=[rows, 0], cache=cache)
 
     @ll.inline

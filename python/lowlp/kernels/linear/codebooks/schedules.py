@@ -76,6 +76,13 @@ _BLOCK_BYTES: Final = 1024
 _SPLITS: Final = (1, 2, 3, 4, 6, 8, 12, 16)
 _JUDGED_ROWS: Final = 16
 """Of x, for which the parts of K are chosen."""
+_KEPT_BYTES: Final = 128 << 10
+_L1_BYTES: Final = 64 << 10
+"""Of entries of books in global memory that are kept in shared memory too, at most; and what an SM's L1, which has the
+others, wants of the memory that it shares (docs/adr/0115)."""
+_KEPT_STEP: Final = 1024
+_LOOKUPS_OF_KEPT: Final = 4
+"""Of a block, for an entry that it fetches first."""
 _WORTH: Final = 0.8
 """K is divided where that takes at most so much of the time: without, kernels were measured."""
 # Cycles until books that are loaded are there, until a block has what another has left, and for an accumulator of that.
@@ -142,7 +149,23 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Sched
             found.append((_cycles(spec, schedule, m, device), len(found), schedule))
     found = [one for one in sorted(found) if has_codebook_program(spec, one[2])]
     chosen = min((one[1:] for one in found if one[0] <= _ABOUT * found[0][0]), default=(0, None))[1]
-    return chosen and replace(chosen, blocks_per_sm=_resident(spec, chosen, m, device))
+    if chosen is None:
+        return None
+    return with_kept_entries(spec, replace(chosen, blocks_per_sm=_resident(spec, chosen, m, device)), device)
+
+
+def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> Schedule:
+    """The schedule, by which books of global memory have their first entries in shared memory too: as many as leave L1
+    its room, and as a block looks up."""
+    vectors = spec.vectors
+    assert vectors is not None
+    if not are_global(spec) or vectors.block or not schedule.stages or schedule.codebooks != "auto":
+        return schedule
+    room = (device.shared_bytes - _L1_BYTES) // schedule.blocks_per_sm - _x_bytes(spec, schedule) - _BLOCK_BYTES
+    kept = max(0, min(room, _KEPT_BYTES)) // (vectors.books * entry_bytes(spec))
+    lookups = 16 * schedule.warps * schedule.row_tiles * spec.k // (vectors.vector * schedule.splits)
+    kept = min(kept, lookups // _LOOKUPS_OF_KEPT)
+    return replace(schedule, kept_entries=kept - kept % _KEPT_STEP)
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
@@ -285,8 +308,6 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     assert vectors is not None
     if vectors.lattices:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
-    if spec.hot_entries:
-        return spec.hot_entries * vectors.books * entry_bytes(spec)
     lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
     if lines <= device.shared_bytes // 2:
         return lines

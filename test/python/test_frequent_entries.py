@@ -57,7 +57,9 @@ def test_how_many_are_kept() -> None:
     for arch in ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"):
         for m in (1, 16, 64):
             kept = schedule_for(spec, m, device_like(arch), True).kept_entries
-            assert 16 * kept <= device_like(arch).shared_bytes and (kept > 0 or m == 64 or device_like(arch).shared_bytes < 1 << 17)
+            assert 16 * kept <= device_like(arch).shared_bytes and (
+                kept > 0 or m == 64 or device_like(arch).shared_bytes < 1 << 17
+            )
 
 
 def test_kernels_ahead_of_time() -> None:

@@ -69,4 +69,3 @@ def ordered_by_frequency(qw: QuantizedTensor) -> QuantizedTensor:
         group_size=None if qw.codec.group == "channel" else qw.codec.group,
         activation=qw.family,
     )
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +26,7 @@ THROUGH_SHARED: Final = ("gc", "sc", "o1", "o2", "o3")
 SPLITS: Final = tuple(range(1, 65))
 MAX_ENTRIES: Final = 1 << 16
 """Of a book."""
-_CHOICES: Final[dict[str, tuple[object, ...]]] = {
+_CHOICES: Final[dict[str, Sequence[object]]] = {
     "columns": COLUMNS,
     "warps": WARPS,
     "table_form": TABLE_FORMS,

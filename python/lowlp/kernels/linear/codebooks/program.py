@@ -332,7 +332,8 @@ class _Block:
     def accumulators(self, product: int):  # type: ignore[no-untyped-def]
         """The result of a product, or the block's part of it."""
         plan, spec = self.plan, self.plan.spec
-        segments, ahead, unit = spec.k // plan.segment, None, 0
+        segments, ahead = spec.k // plan.segment, None
+        unit: ll.Scalar | int = 0
         first, stop = (self.part.first, self.part.stop) if self.part else (0, plan.granules)
         make, waits = self.of_shared_units, product == 0 and spec.dependent_launch
         if plan.has_whole_segments:

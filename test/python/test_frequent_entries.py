@@ -9,7 +9,9 @@ from test_linear_codebooks import run_as, weights
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.frequent_entries import are_skewed
 from lowlp.kernels.linear.codebooks.schedules import with_kept_entries
+from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
@@ -39,6 +41,27 @@ def test_skewed_codes_keep_the_first_entries() -> None:
     assert np.array_equal(lowlp.linear(x, ordered, out_dtype="f32"), wanted)
     schedule = Schedule(8, 2, stages=2, row_tiles=1, kept_entries=1024)
     assert np.array_equal(run_as(ordered, x, schedule), run_as(qw, x, replace(schedule, kept_entries=0)))
+
+
+def test_what_a_sample_shows() -> None:
+    """Of skewed codes L1 keeps what it can, unless the first entries get most; of codes all alike these are kept."""
+    random = np.random.default_rng(3)
+    alike = random.integers(0, 1 << 16, (64, 512, 2)).astype(np.uint16)
+    first = np.minimum(random.zipf(1.3, alike.shape), 1 << 16).astype(np.uint16) - 1
+    others = ((40503 * first.astype(np.int64) + 32768) % (1 << 16)).astype(np.uint16)
+    assert not are_skewed(alike, 1 << 16) and not are_skewed(first, 1 << 16) and are_skewed(others, 1 << 16)
+    assert are_skewed(np.concatenate([alike[..., :1], others[..., 1:]], axis=-1), 1 << 16)
+    assert not are_skewed(alike[:0], 1 << 16) and not are_skewed(alike[:1, :1], 1 << 16)
+
+    def spec(codes: np.ndarray) -> LinearSpec:
+        scales = np.ones((64, 1), np.float16)
+        books = np.zeros((1, 1 << 16, 8), np.float16)
+        return spec_for(lowlp.QuantizedTensor(codes[..., :1], codebooks=books, scales=scales), "f16", "f16")
+
+    assert spec(others).skewed_codes and not spec(first).skewed_codes and not spec(alike).skewed_codes
+    schedule, device = Schedule(8, 4, stages=4, row_tiles=1), device_like("sm_90a")
+    assert with_kept_entries(replace(spec(others), n=8192, k=8192), schedule, device) == schedule
+    assert with_kept_entries(replace(spec(first), n=8192, k=8192), schedule, device) != schedule
 
 
 def test_how_many_are_kept() -> None:

@@ -224,7 +224,7 @@ def compile_linear(
                  off for launches
 
     frequencies  deprecated, and without an effect: kernels for few rows keep the first entries of books that do not fit
-                 in shared memory there whatever is known (`lowlp.weights.codebook_order` brings the frequent ones first)
+                 in shared memory there in any case (`lowlp.weights.codebook_order` brings frequent ones first)
 
     `y = kernel(x, qw)` launches it, also when it was saved and loaded (docs/saved-kernel.md). Its parameters are listed
     with their roles in `kernel.description.product.operands`.

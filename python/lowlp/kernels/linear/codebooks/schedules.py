@@ -159,7 +159,8 @@ def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> S
     its room, and as a block looks up."""
     vectors = spec.vectors
     assert vectors is not None
-    if not are_global(spec) or vectors.block or not schedule.stages or schedule.codebooks != "auto":
+    is_plain = not vectors.block and schedule.stages and schedule.codebooks == "auto"
+    if not are_global(spec) or not is_plain or spec.skewed_codes:
         return schedule
     room = (device.shared_bytes - _L1_BYTES) // schedule.blocks_per_sm - _x_bytes(spec, schedule) - _BLOCK_BYTES
     kept = max(0, min(room, _KEPT_BYTES)) // (vectors.books * entry_bytes(spec))

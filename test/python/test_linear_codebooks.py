@@ -245,6 +245,17 @@ def test_the_inner_loop_of_bytes() -> None:
     assert "xor.b32" in fill and "xor.b32" not in loop and ".local" not in ptx
 
 
+@pytest.mark.parametrize("text", ["vec8:2x8:f16", "vec8:1x16:f16", "vec4:1x8:f16:256x256", "vec8:2x8:int8"])
+def test_an_early_start(text: str) -> None:
+    """Codes are in flight and books there before x is waited for, and x is read after that alone."""
+    kernel = lowlp.compile_linear(n=8192, k=2048, weight=vectors_of(text), m=(3, 8), dependent_launch=True)
+    before, after = kernel.ptx.split("griddepcontrol.wait")
+    assert "griddepcontrol.launch_dependents" in before and kernel.description.dependent_launch
+    assert "st.shared" in before and "cp.async" not in before and "st.global" not in before and "cp.async" in after
+    plain = lowlp.compile_linear(n=8192, k=2048, weight=vectors_of(text), m=(3, 8))
+    assert "griddepcontrol" not in plain.ptx and not plain.description.dependent_launch
+
+
 def test_kernels_ahead_of_time(tmp_path: Path) -> None:
     """A kernel of `compile_linear`, saved and loaded, names the operands that books are."""
     vectors = lowlp.vq(vector=8, bits=8, books=2)

@@ -9,9 +9,7 @@ from test_linear_codebooks import run_as, weights
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.codebooks.frequent_entries import are_skewed
 from lowlp.kernels.linear.codebooks.schedules import with_kept_entries
-from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
@@ -43,46 +41,43 @@ def test_skewed_codes_keep_the_first_entries() -> None:
     assert np.array_equal(run_as(ordered, x, schedule), run_as(qw, x, replace(schedule, kept_entries=0)))
 
 
-def test_what_a_sample_shows() -> None:
-    """Of skewed codes L1 keeps what it can, unless the first entries get most; of codes all alike these are kept."""
-    random = np.random.default_rng(3)
-    alike = random.integers(0, 1 << 16, (64, 512, 2)).astype(np.uint16)
-    first = np.minimum(random.zipf(1.3, alike.shape), 1 << 16).astype(np.uint16) - 1
-    others = ((40503 * first.astype(np.int64) + 32768) % (1 << 16)).astype(np.uint16)
-    assert not are_skewed(alike, 1 << 16) and not are_skewed(first, 1 << 16) and are_skewed(others, 1 << 16)
-    assert are_skewed(np.concatenate([alike[..., :1], others[..., 1:]], axis=-1), 1 << 16)
-    assert not are_skewed(alike[:0], 1 << 16) and not are_skewed(alike[:1, :1], 1 << 16)
-
-    def spec(codes: np.ndarray) -> LinearSpec:
-        scales = np.ones((64, 1), np.float16)
-        books = np.zeros((1, 1 << 16, 8), np.float16)
-        return spec_for(lowlp.QuantizedTensor(codes[..., :1], codebooks=books, scales=scales), "f16", "f16")
-
-    assert spec(others).skewed_codes and not spec(first).skewed_codes and not spec(alike).skewed_codes
-    schedule, device = Schedule(8, 4, stages=4, row_tiles=1), device_like("sm_90a")
-    assert with_kept_entries(replace(spec(others), n=8192, k=8192), schedule, device) == schedule
-    assert with_kept_entries(replace(spec(first), n=8192, k=8192), schedule, device) != schedule
-
-
 def test_how_many_are_kept() -> None:
-    """128 KiB, but no more than leave L1 its room, and a quarter of what a block looks up."""
-    spec, device = LinearSpec(8192, 8192, Codec.parse("vec8:1x16:f16 channel f16"), aligned=True), device_like("sm_90a")
-    assert with_kept_entries(spec, Schedule(8, 16, stages=4, row_tiles=1), device).kept_entries == 8192
-    assert with_kept_entries(spec, Schedule(8, 8, stages=4, row_tiles=1, blocks_per_sm=2), device).kept_entries == 4096
-    assert with_kept_entries(spec, Schedule(8, 16, stages=4, row_tiles=1, splits=32), device).kept_entries == 2048
-    assert with_kept_entries(spec, Schedule(64, 16, stages=4, row_tiles=1), device).kept_entries == 6144
-    assert with_kept_entries(spec, Schedule(8, 16), device).kept_entries == 0
-    assert with_kept_entries(spec, Schedule(8, 16, stages=4, codebooks="gc"), device).kept_entries == 0
-    two = replace(spec, codec=Codec.parse("vec8:2x16:int8 channel f16"))
-    assert with_kept_entries(two, Schedule(8, 16, stages=4, row_tiles=1), device).kept_entries == 8192
-    small = replace(spec, codec=Codec.parse("vec8:2x12:f16 channel f16"))
-    assert with_kept_entries(small, Schedule(8, 16, stages=4, row_tiles=1), device).kept_entries == 0
+    """128 KiB with up to 16 rows of x, but no more than leave L1 its room, and a quarter of what a block looks up."""
+    device = device_like("sm_90a")
+
+    def kept(schedule: Schedule, text: str = "vec8:1x16:f16") -> int:
+        spec = LinearSpec(8192, 8192, Codec.parse(f"{text} channel f16"), aligned=True)
+        return with_kept_entries(spec, schedule, device).kept_entries
+
+    whole = Schedule(8, 16, stages=4, row_tiles=1)
+    assert kept(whole) == kept(whole, "vec8:2x16:int8") == 8192
+    assert kept(Schedule(8, 8, stages=4, row_tiles=1, blocks_per_sm=2)) == 4096
+    assert kept(replace(whole, splits=16)) == 4096
+    # Too few to be worth it, and what is no kernel for few rows, or says where entries are.
+    assert kept(replace(whole, splits=32)) == kept(replace(whole, columns=32)) == kept(replace(whole, stages=0)) == 0
+    assert kept(replace(whole, codebooks="gc")) == 0
+    # All fit, in one copy.
+    assert kept(whole, "vec8:2x12:f16") == kept(whole, "vec8:3x12:f16") == 0
+    assert kept(whole, "vec8:4x12:f16") == 2048
     for arch in ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"):
-        for m in (1, 16, 64):
-            kept = schedule_for(spec, m, device_like(arch), True).kept_entries
-            assert 16 * kept <= device_like(arch).shared_bytes and (
-                kept > 0 or m == 64 or device_like(arch).shared_bytes < 1 << 17
-            )
+        spec, on = LinearSpec(8192, 8192, Codec.parse("vec8:1x16:f16 channel f16"), aligned=True), device_like(arch)
+        found = schedule_for(spec, 16, on, True).kept_entries
+        assert 16 * found <= on.shared_bytes and (found > 0) == (on.shared_bytes > 1 << 17)
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("vec8:1x8:f16", Schedule(8, 4, stages=4, kept_entries=100)),
+        ("vec8:1x16:f16", Schedule(8, 4, stages=4, codebooks="gc", kept_entries=1024)),
+        ("vec8:1x16:f16", Schedule(8, 4, kept_entries=1024)),
+        ("vec8:1x16:f16", Schedule(32, stages=4, warpgroups=1, row_tiles=1, kept_entries=1024)),
+    ],
+)
+def test_schedules_that_keep_what_is_not_there(text: str, schedule: Schedule) -> None:
+    vectors = Codec.parse(text).vectors
+    with pytest.raises(LowlpValueError, match=r"^schedule: "):
+        lowlp.compile_linear(n=512, k=2048, weight=vectors, m=(1, 8), schedule=schedule)
 
 
 def test_kernels_ahead_of_time() -> None:
@@ -91,7 +86,7 @@ def test_kernels_ahead_of_time() -> None:
     assert "ld.shared.v4" in kernel.ptx and ".local" not in kernel.ptx
     small = lowlp.compile_linear(n=64, k=256, weight=BOOK, m=(1, 8), group_size=None)
     assert "0 in shared memory (0 bytes), 65536 in global memory" in small.report()
-    with pytest.warns(DeprecationWarning, match="^frequencies: have no effect"):
+    with pytest.warns(DeprecationWarning, match="^frequencies: leave it out"):
         lowlp.compile_linear(n=64, k=256, weight=BOOK, m=(1, 8), group_size=None, frequencies=zipf(1 << 16))
 
 

@@ -17,7 +17,7 @@ from lowlp_runtime.errors import LowlpValueError
 from .cases import Shape, WeightKind
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 EMPTY: Final = "empty.lowlp"
 
 

@@ -147,8 +147,7 @@ def prepare(
 def spec_in(spec: LinearSpec, kind: WeightKind, shape: Shape) -> LinearSpec:
     """The spec of a kind's sample for weights of another shape. The codec is the kind's own: that of a spec says of a
     block of books, or a group, as long as a row, that it is one of all of K."""
-    skewed = kind.skewed and not kind.frequent
-    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec, skewed_codes=skewed)
+    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec)
 
 
 def compiled(

@@ -134,7 +134,7 @@ def random_books(saved: SavedWeights, sample: dict[str, AnyArray], shape: Shape,
         drawn = torch.rand(extents, dtype=torch.float32, device=device, generator=generator)
         codes = torch.searchsorted(ends.float(), drawn).clamp(max=(1 << form.bits) - 1).to(torch.int32)
         if not saved.frequent:
-            # An odd number takes all entries to others.
+            # A product with an odd number is a permutation of codes.
             codes = (codes * _ODD + (1 << form.bits) // 2) % (1 << form.bits)
     else:
         codes = torch.randint(0, 1 << form.bits, extents, dtype=torch.int32, device=device, generator=generator)

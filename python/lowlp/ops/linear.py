@@ -219,9 +219,8 @@ def compile_linear(
                  'int8', and `offsets` may be one of these too. None: scales have one level
     super_group_size  weights of a row that share a super-scale, a multiple of group_size; None or -1: one a row
     dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
-                 points, offsets and tables. A kernel with stages, or of partial sums, then begins while the one before
-                 it on the stream runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it
-                 off for launches
+                 points, offsets, tables and codebooks. Most kernels then begin while the one before them on the stream
+                 runs, and fetch of these what comes first; `lowlp.no_dependent_launch` switches it off for launches
 
     frequencies  deprecated, and without an effect: kernels for few rows keep the first entries of books that do not fit
                  in shared memory there in any case (`lowlp.weights.codebook_order` brings frequent ones first)
@@ -305,7 +304,8 @@ def _check_frequencies(code: DType | Table | Vectors, frequencies: object) -> No
     if not isinstance(code, Vectors):
         raise LowlpValueError(f"frequencies: go with codes of vectors, not with {code}")
     checked_frequencies(code, frequencies)
-    warnings.warn("frequencies: have no effect any more, and will go", DeprecationWarning, stacklevel=3)
+    text = "leave it out; first entries are kept in any case, and ordered_by_frequency brings frequent ones first"
+    warnings.warn(f"frequencies: {text}", DeprecationWarning, stacklevel=3)
 
 
 def _code_of(weight: object, table: object, activation: str) -> DType | Table | Vectors:

@@ -154,7 +154,9 @@ def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
     if takes_vector_order(spec, schedule):
-        sums = f", sums of books rounded to {spec.activation}" if schedule.scales_on == "weights" else ""
+        is_twice = spec.vectors is not None and spec.vectors.has_book_scales and spec.activation == "bf16"
+        types = "f16 and bf16" if is_twice else spec.activation
+        sums = f", sums of books rounded to {types}" if schedule.scales_on == "weights" else ""
         return f"on f32 accumulators{sums}"
     if schedule.warpgroups and ends_with_scales(spec, schedule):
         return "on the f32 accumulators of whole rows"

@@ -11,8 +11,6 @@ from lowlp.errors import LowlpValueError
 
 from .quantized_tensor import QuantizedTensor
 
-# Of what `ordered_by_frequency` leaves at the weights.
-
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
@@ -48,9 +46,8 @@ def order_by_frequency(codes: Codes, codebooks: npt.NDArray[Any]) -> tuple[Codes
 
 
 def ordered_by_frequency(qw: QuantizedTensor) -> QuantizedTensor:
-    """The same weights [N, K] with the entries of their books in the order of their accesses, most first. They know how
-    often that is, as long as they live and not in copies, files and pickles: of books that do not fit in shared memory
-    `linear` then keeps the first entries there, where these get many accesses.
+    """The same weights [N, K] with the entries of their books in the order of their accesses, most first. Of books that
+    do not fit in shared memory `linear` keeps the first entries there, with up to 16 rows of x.
 
     Raises LowlpValueError for weights that have no books of entries for all of them.
     """

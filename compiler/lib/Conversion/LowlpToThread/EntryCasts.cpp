@@ -8,6 +8,9 @@
 //                     are 1024 + q + 128; 1152 is taken off, exactly. 128 is
 //                     added as entries are loaded into the cache, where all
 //                     that is looked up is cast so
+//   si8 to bf16       the low 7 bits become those of bf16 0x43.., which are 128
+//                     + them; 128, or 256 where the byte is negative, is taken
+//                     off, exactly
 //   e4m3 to f16       two by one instruction, where the GPU has it
 //                     (simt.widen_floats)
 //   e4m3 to bf16      sign, exponent and mantissa go to where a bf16 has them:

@@ -19,7 +19,6 @@ from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.operands import Operand
 
 from .activations import HALVES
-from .codebooks.frequent_entries import LEAST_BITS, SAMPLE, are_skewed
 from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import can_scale_weights, fit_of, holds_weights, keeps_values
@@ -79,7 +78,6 @@ def spec_for(
         x_scale=x_scale,
         x_zeros=x_zeros,
         x_bipolar=x_bipolar,
-        skewed_codes=_has_skewed_codes(qw),
         experts=qw.shape[0] if len(qw.shape) > 2 else 0,
     )
 
@@ -89,15 +87,6 @@ def spec_of_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -
     is_of_halves = activation in HALVES
     out, x_scale = (activation, "") if is_of_halves else ("f32", "token")
     return spec_for(qw, activation, out, epilogue=epilogue, x_scale=x_scale)
-
-
-def _has_skewed_codes(qw: QuantizedTensor) -> bool:
-    """Of some rows, found once."""
-    vectors = qw.codec.vectors
-    if vectors is None or vectors.lattices or vectors.bits < LEAST_BITS or len(qw.shape) > 2:
-        return False
-    rows = -(-SAMPLE * vectors.vector // qw.shape[1])
-    return bool(qw.derived("skewed codes", lambda: {"found": are_skewed(qw[:rows].codes, 1 << vectors.bits)})["found"])
 
 
 def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:

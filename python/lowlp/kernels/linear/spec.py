@@ -49,11 +49,10 @@ class LinearSpec:
     ordered_rows  for weights with a permutation: so many rows of x the kernel puts in order itself, 1, 2, 4 or 8, and m
                   is no more; 0: x comes in the order of the weights
     dependent_launch  the kernel may begin while the launch before it runs (`begins_early`): no launch that may still
-                  run then writes weights, scales, zero points, offsets and tables
+                  run then writes weights, scales, zero points, offsets, tables and codebooks
     x_scale       of quantised x: 'token', a scale for each row, or 'tensor', one; '' without
     x_zeros       rows of quantised integers have zero points
     x_bipolar     bits of codes u of x that stand for 2 u - (2^b - 1); 0: others
-    skewed_codes  of books that do not fit in shared memory some entries get many accesses, and these are not the first
     integer_sums  integer scales of groups multiply sums of int32, where they can; else they are floats
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
     f16_powers    scales of e8m0 are known to lead to no weights times 2^-p that f16 lacks (`fit_of`): it scales weights
@@ -82,7 +81,6 @@ class LinearSpec:
     x_zeros: bool = False
     x_bipolar: int = 0
     experts: int = 0
-    skewed_codes: bool = False
     integer_sums: bool = True
 
     def __post_init__(self) -> None:

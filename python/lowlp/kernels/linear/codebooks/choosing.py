@@ -53,7 +53,8 @@ def book_schedule(
     entry = measured_books(spec, m, device, gpu, among)
     if entry and (can_go_wide if entry.schedule.warpgroups else entry.schedule.splits == splits):
         found = _for_rows(entry.schedule, m)
-        return found if found.warpgroups else with_kept_entries(spec, found, device)
+        # Files that do not say how many entries are kept are of kernels that kept none.
+        return found if found.warpgroups or found.kept_entries else with_kept_entries(spec, found, device)
     wide = wide_codebook_schedule(spec, m, device) if can_go_wide else None
     return wide or codebook_schedule(spec, m, device, splits)
 

@@ -41,6 +41,7 @@ from ..parts import (
 )
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from .entries import are_global
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .program_plan import ProgramPlan
@@ -397,7 +398,7 @@ def granules_of(spec: LinearSpec, schedule: Schedule) -> int:
 def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
     plan = ProgramPlan(spec, schedule)
-    if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
+    if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules or not _may_keep(spec, schedule):
         return False
     if not schedule.stages:
         return not plan.exchanges
@@ -407,6 +408,16 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     are_parts = schedule.splits == 1 or schedule.steps == 1 or plan.granule != plan.unit_k
     are_parts = are_parts or spec.k // plan.unit_k % schedule.splits == 0
     return is_plain and spec.aligned and plan.has_whole_segments and are_units and are_parts
+
+
+def _may_keep(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether there are so many entries to keep."""
+    vectors = spec.vectors
+    assert vectors is not None
+    if not schedule.kept_entries:
+        return True
+    is_plain = schedule.stages > 0 and schedule.codebooks == "auto" and not vectors.lattices and not vectors.block
+    return is_plain and are_global(spec) and schedule.kept_entries <= 1 << vectors.bits
 
 
 def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

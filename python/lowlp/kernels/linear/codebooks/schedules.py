@@ -81,8 +81,10 @@ _L1_BYTES: Final = 64 << 10
 """Of entries of books in global memory that are kept in shared memory too, at most; and what an SM's L1, which has the
 others, wants of the memory that it shares (docs/adr/0115)."""
 _KEPT_STEP: Final = 1024
+_LEAST_KEPT: Final = 4
+"""Of all entries a sixteenth, two to the minus so many: fewer are not kept."""
 _LOOKUPS_OF_KEPT: Final = 4
-"""Of a block, for an entry that it fetches first."""
+"""A block looks up at least so many times as many entries as it keeps."""
 _WORTH: Final = 0.8
 """K is divided where that takes at most so much of the time: without, kernels were measured."""
 # Cycles until books that are loaded are there, until a block has what another has left, and for an accumulator of that.
@@ -155,18 +157,21 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Sched
 
 
 def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> Schedule:
-    """The schedule, by which books of global memory have their first entries in shared memory too: as many as leave L1
-    its room, and as a block looks up."""
+    """The schedule, by which books of global memory have their first entries in shared memory too, with up to 16 rows
+    of x: as many as leave L1 its room, and as are worth it to the block that fetches them."""
     vectors = spec.vectors
     assert vectors is not None
     is_plain = not vectors.block and schedule.stages and schedule.codebooks == "auto"
-    if not are_global(spec) or not is_plain or spec.skewed_codes:
+    if not are_global(spec) or not is_plain or schedule.columns > _JUDGED_ROWS:
         return schedule
-    room = (device.shared_bytes - _L1_BYTES) // schedule.blocks_per_sm - _x_bytes(spec, schedule) - _BLOCK_BYTES
+    taken = _x_bytes(spec, schedule) + _BLOCK_BYTES
+    if bytes_of_entries(spec) + taken <= device.shared_bytes // schedule.blocks_per_sm:
+        return schedule
+    room = (device.shared_bytes - _L1_BYTES) // schedule.blocks_per_sm - taken
     kept = max(0, min(room, _KEPT_BYTES)) // (vectors.books * entry_bytes(spec))
     lookups = 16 * schedule.warps * schedule.row_tiles * spec.k // (vectors.vector * schedule.splits)
-    kept = min(kept, lookups // _LOOKUPS_OF_KEPT)
-    return replace(schedule, kept_entries=kept - kept % _KEPT_STEP)
+    kept = min(kept, lookups // _LOOKUPS_OF_KEPT) // _KEPT_STEP * _KEPT_STEP
+    return replace(schedule, kept_entries=kept if kept << _LEAST_KEPT >= 1 << vectors.bits else 0)
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:

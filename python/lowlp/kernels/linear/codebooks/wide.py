@@ -387,7 +387,7 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     scales of their own are added before they are multiplied, and one book is not."""
     if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
         return False
-    if schedule.multicast > 1:
+    if schedule.multicast > 1 or schedule.kept_entries:
         return False
     tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
     # Units of so many rows that a warp has no registers for a step of each.

@@ -62,9 +62,9 @@ def test_computed_books(name: str) -> None:
 def test_frequent_entries() -> None:
     """Those kept in shared memory and those in global memory, by a kernel that takes both."""
     random = np.random.default_rng(6)
-    codes = (np.minimum(random.zipf(1.2, (512, 128, 1)), 1 << 16) - 1).astype(np.uint16)
+    codes = (np.minimum(random.zipf(1.2, (2048, 1024, 1)), 1 << 16) - 1).astype(np.uint16)
     books = random.normal(0, 1, (1, 1 << 16, 8)).astype(np.float16)
-    scales = random.uniform(0.01, 0.02, (512, 1)).astype(np.float16)
+    scales = random.uniform(0.01, 0.02, (2048, 1)).astype(np.float16)
     ordered = ordered_by_frequency(lowlp.QuantizedTensor(codes, codebooks=books, scales=scales))
     assert schedule_for(spec_for(ordered, "f16", "f16", aligned=True), 1).kept_entries
     check(ordered, True)
@@ -112,6 +112,39 @@ def test_stages_of_several_units(
     assert torch.equal(found[0], found[1])
     wanted = x.cpu().numpy().astype(np.float64) @ qw.dequantize().astype(np.float64).T
     assert np.linalg.norm(found[0].cpu().numpy() - wanted) <= 2e-3 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("m", [1, 5, 16])
+def test_chains_begin_early(m: int) -> None:
+    """Each product reads what the one before it has written, and adds parts where that has added its own."""
+    n = 1024
+    forms = [(8, 8, 2, "f16", None), (8, 16, 1, "f16", None), (4, 8, 1, "f16", (256, 256)), (8, 12, 2, "int8", None)]
+    made = [weights(*form[:4], n, n, form[4]) for form in forms]
+    lattice = np.random.default_rng(5).integers(0, 1 << 16, (n, n // 8, 1)).astype(np.uint16)
+    made.append(lowlp.QuantizedTensor(lattice, codebooks="e8p", scales=np.full((n, 1), 0.02, np.float32)))
+    x = torch.randn(m, n, device="cuda", dtype=torch.float16)
+    bias = torch.randn(n, device="cuda")
+
+    def run() -> Any:
+        y = x
+        for step in range(20):
+            y = lowlp.linear(y, made[step % len(made)], bias=bias, residual=y if step % 2 else None)
+            y = torch.nn.functional.layer_norm(y, (n,)) if step % 7 == 6 else y * 0.25
+            y = lowlp.linear(y.clamp(-8, 8), made[(step + 1) % len(made)]) * 0.1
+        return y
+
+    with lowlp.no_dependent_launch():
+        wanted = run()
+    assert torch.isfinite(wanted).all()
+    for _ in range(20):
+        assert torch.equal(run(), wanted)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = run()
+    for _ in range(20):
+        found.zero_()
+        graph.replay()
+        assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize(("books", "entries"), [(1, "f16"), (2, "int8"), (4, "f8e4m3")])

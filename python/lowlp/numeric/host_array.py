@@ -41,9 +41,8 @@ def as_host_array(value: object, name: str) -> AnyArray:
     if torch is not None and isinstance(value, torch.Tensor):
         tensor: Any = value.detach()
         if tensor.device.type != "cpu":
-            raise LowlpValueError(
-                f"{name}: expected a tensor on the CPU, got one on {str(tensor.device)!r}; use .cpu()"
-            )
+            remedy = "which has no values" if tensor.device.type == "meta" else "use .cpu()"
+            raise LowlpValueError(f"{name}: expected a tensor on the CPU, got one on {str(tensor.device)!r}; {remedy}")
         for torch_name, bits_name, found in _TORCH_FLOATS:
             if tensor.dtype == getattr(torch, torch_name, None):
                 bits: AnyArray = tensor.contiguous().view(getattr(torch, bits_name)).numpy()

@@ -166,7 +166,8 @@ def check_sums_alone(*parts: Any) -> None:
     """Raises `LowlpValueError` for a bias, epilogue or residual, which sums as they are do not have."""
     for name, part in zip(("bias", "epilogue", "residual"), parts, strict=True):
         if part is not None:
-            raise LowlpValueError(f"{name}: must be None with out_dtype='s32', sums as they are; got {part!r:.40}")
+            found = repr(part) if isinstance(part, str) else f"{type(part).__name__} {list(getattr(part, 'shape', ()))}"
+            raise LowlpValueError(f"{name}: must be None with out_dtype='s32', sums as they are; got {found}")
 
 
 def _by_halves(

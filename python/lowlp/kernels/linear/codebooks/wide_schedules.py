@@ -67,6 +67,8 @@ _LARGE_BOOKS: Final = 1 << 16
 _COPIED: Final = 32
 """Bytes that an SM copies in a cycle where all do."""
 _SHARING_US: Final = 2.7
+_SHARING_FEW_US: Final = 1.8
+"""To add what the blocks of a tile have, and with up to `EXACT_ROWS` rows of x (docs/adr/0115)."""
 _APART: Final = 1.06
 """Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
 out of the L2 cache. Where lookups limit, that is not seen."""
@@ -285,7 +287,8 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     if not schedule.has_tile_each:
         stages = -(-tiles * stages_of_tile // blocks)
         # What the blocks of a tile have is added one after the other.
-        ending = _SHARING_US * max(1.0, blocks / tiles / 1.5) * (tiles % blocks > 0)
+        sharing_us = _SHARING_FEW_US if m <= EXACT_ROWS else _SHARING_US
+        ending = sharing_us * max(1.0, blocks / tiles / 1.5) * (tiles % blocks > 0)
     if m > _MANY_ROWS and not schedule.has_tile_each and products >= beside:
         cycles *= _APART
     of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)

@@ -113,7 +113,11 @@ def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
 
 def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     """Those that have a program and fit."""
-    placings = itertools.product((2, 1), (1, 2, 4), (1, 2, 4), (True, False), (4, 3, 2), ("weights", "accumulators"))
+    # Of those that are estimated alike the first is taken.
+    steps_of_stage = (4, 2, 1) if m <= EXACT_ROWS else (1, 2, 4)
+    placings = itertools.product(
+        (2, 1), (1, 2, 4), steps_of_stage, (True, False), (4, 3, 2), ("weights", "accumulators")
+    )
     has_large_books = _LARGE_BOOKS < _one_copy(spec) <= device.shared_bytes
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
         warpgroups, row_tiles, steps, share_tiles, stages, scales_on = placing

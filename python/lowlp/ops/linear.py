@@ -17,7 +17,6 @@ from lowlp.compiler.targets import target as find_target
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, reason_for, schedule_for
-from lowlp.kernels.linear.codebooks.frequent_entries import checked_frequencies
 from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import takes_vector_order
@@ -31,6 +30,7 @@ from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vectors import Vectors
 from lowlp.schedules.device import H200, device_ahead
+from lowlp.weights.codebook_order import check_frequencies
 from lowlp.weights.meaning import check_whole_codes, group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.super_scales import checked_super_group_size
@@ -303,7 +303,7 @@ def _check_frequencies(code: DType | Table | Vectors, frequencies: object) -> No
         return
     if not isinstance(code, Vectors):
         raise LowlpValueError(f"frequencies: go with codes of vectors, not with {code}")
-    checked_frequencies(code, frequencies)
+    check_frequencies(code, frequencies)
     text = "leave it out; first entries are kept in any case, and ordered_by_frequency brings frequent ones first"
     warnings.warn(f"frequencies: {text}", DeprecationWarning, stacklevel=3)
 

@@ -398,7 +398,10 @@ def granules_of(spec: LinearSpec, schedule: Schedule) -> int:
 def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
     plan = ProgramPlan(spec, schedule)
-    if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules or not _may_keep(spec, schedule):
+    if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
+        return False
+    most_kept = 1 << plan.vectors.bits if may_keep_entries(spec, schedule) else 0
+    if schedule.kept_entries > most_kept:
         return False
     if not schedule.stages:
         return not plan.exchanges
@@ -410,14 +413,11 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     return is_plain and spec.aligned and plan.has_whole_segments and are_units and are_parts
 
 
-def _may_keep(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether there are so many entries to keep."""
+def may_keep_entries(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether first entries of books in global memory can be kept in shared memory by a kernel that is divided so."""
     vectors = spec.vectors
     assert vectors is not None
-    if not schedule.kept_entries:
-        return True
-    is_plain = schedule.stages > 0 and schedule.codebooks == "auto" and not vectors.lattices and not vectors.block
-    return is_plain and are_global(spec) and schedule.kept_entries <= 1 << vectors.bits
+    return are_global(spec) and not vectors.block and schedule.stages > 0 and schedule.codebooks == "auto"
 
 
 def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

@@ -20,7 +20,7 @@ from ..candidates import plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
-from .program import has_codebook_program
+from .program import has_codebook_program, may_keep_entries
 
 _COLUMNS: Final = (8, 16, 32, 64)
 _WARPS: Final = (8, 7, 6, 5, 4, 3, 2, 16, 14, 12, 10)
@@ -161,8 +161,7 @@ def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> S
     of x: as many as leave L1 its room, and as are worth it to the block that fetches them."""
     vectors = spec.vectors
     assert vectors is not None
-    is_plain = not vectors.block and schedule.stages and schedule.codebooks == "auto"
-    if not are_global(spec) or not is_plain or schedule.columns > _JUDGED_ROWS:
+    if not may_keep_entries(spec, schedule) or schedule.columns > _JUDGED_ROWS:
         return schedule
     taken = _x_bytes(spec, schedule) + _BLOCK_BYTES
     if bytes_of_entries(spec) + taken <= device.shared_bytes // schedule.blocks_per_sm:

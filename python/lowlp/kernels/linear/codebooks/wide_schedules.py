@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -19,7 +18,7 @@ from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
 from ..warpgroup_layouts import tiles_of_warp
-from .entries import are_global, entry_bytes
+from .entries import are_global, bytes_of_entries, entry_bytes
 from .lattice_tables import bytes_of_codes
 from .next_books import loads_ahead
 from .schedules import codebook_us
@@ -118,7 +117,7 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     placings = itertools.product(
         (2, 1), (1, 2, 4), steps_of_stage, (True, False), (4, 3, 2), ("weights", "accumulators")
     )
-    has_large_books = _LARGE_BOOKS < _one_copy(spec) <= device.shared_bytes
+    has_large_books = _LARGE_BOOKS < bytes_of_entries(spec) <= device.shared_bytes
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
         warpgroups, row_tiles, steps, share_tiles, stages, scales_on = placing
         draft = Schedule(
@@ -213,20 +212,13 @@ def _books(spec: LinearSpec, schedule: Schedule, device: Device) -> _Books:
     vectors = spec.vectors
     assert vectors is not None
     sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
-    room, one = _room_for_books(spec, schedule, device) // sets, _one_copy(spec)
+    room, one = _room_for_books(spec, schedule, device) // sets, bytes_of_entries(spec)
     passes = _PASSES[min(16, max(4, entry_bytes(spec)))]
     fitting = [1 << power for power in range(len(passes)) if one << power <= room]
     if not fitting:
         return _Books(0, 0)
     copies = min(fitting, key=lambda count: (passes[count.bit_length() - 1], count))
     return _Books(copies, sets * one * copies)
-
-
-def _one_copy(spec: LinearSpec) -> int:
-    """Bytes of all entries of a block's books."""
-    vectors = spec.vectors
-    assert vectors is not None
-    return math.prod(spec.shape_of_books[-3:]) * (2 if entry_bytes(spec) == 2 * vectors.vector else 1)
 
 
 def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:

@@ -154,3 +154,10 @@ def test_power_of_codes() -> None:
     """LLVM makes a call of ldexpf of it."""
     x = np.arange(-32, 32, dtype=np.float32)
     assert np.array_equal(run(lambda tile: ll.exp2(ll.cast(ll.cast(tile, "int6"), "f32")), x), np.exp2(x))
+
+
+def test_rescale_is_a_product() -> None:
+    """In one block of three no factor is other than 1, so that its warp goes around the products."""
+    x, factors = spread(-9, 9, 288), np.ones(288, np.float32)
+    factors[[3, 200, 201, 280]] = 0.5, np.nan, -0.0, np.inf
+    np.testing.assert_array_equal(run(ll.rescale, x, factors), x * factors)

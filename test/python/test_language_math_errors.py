@@ -123,3 +123,14 @@ def test_transpose_names_every_dimension_once() -> None:
 
     refused(body, ll.KernelValueError, "dims: dimension 0 is named twice in (0, 0)")
     refused(text, ll.KernelTypeError, "dims: must be ints, found str 'ab'")
+
+
+def test_rescale_takes_f32() -> None:
+    def halves(x, b, m, f):
+        ll.rescale(zeros("f16"), zeros("f16"))  # here
+
+    def shapes(x, b, m, f):
+        ll.rescale(zeros(), ll.full(1.0, "f32", layout=lowlp.local(3).spatial(32)))  # here
+
+    refused(halves, ll.KernelTypeError, "values: computes in f32, but the tile holds f16; cast it first")
+    refused(shapes, ll.VerificationError, "does not broadcast")

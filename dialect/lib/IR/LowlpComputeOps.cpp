@@ -2,6 +2,7 @@
 #include "AccumulatorType.h"
 #include "ComputeType.h"
 
+#include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
 
 using namespace mlir;
@@ -55,6 +56,17 @@ LogicalResult AddOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult SubOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult MulOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult DivOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult RescaleOp::verify() {
+  TileType factors = getFactors().getType();
+  for (TileType tile : {getType(), factors})
+    if (!tile.getElementType().isF32())
+      return emitOpError("takes f32, but a tile holds ")
+             << tile.getElementType();
+  Result<std::vector<int64_t>> locals =
+      broadcastLocals(factors.getLayout(), getType().getLayout());
+  return locals ? success() : emitOpError(locals.error());
+}
+
 LogicalResult FmaOp::verify() { return verifyComputeType(*this, getType()); }
 LogicalResult NegOp::verify() {
   return verifySignedArithmeticType(*this, getType());

@@ -50,6 +50,7 @@ from .elementwise import log2 as log2
 from .elementwise import maximum as maximum
 from .elementwise import minimum as minimum
 from .elementwise import not_equal as not_equal
+from .elementwise import rescale as rescale
 from .elementwise import rsqrt as rsqrt
 from .elementwise import sqrt as sqrt
 from .elementwise import tanh as tanh
@@ -142,7 +143,7 @@ __all__ = [
     "kernel", "launch_dependents", "load_codebook", "load_global", "load_packed", "load_scalar", "load_shared",
     "log2", "lookup", "lookup_pairs", "lookup_vectors", "make_kernel", "max", "maximum", "mbarrier_arrive",
     "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print",
-    "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
+    "print_tile", "range", "rescale", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
     "store_global", "store_shared", "sum", "switch_codebook", "synchronize", "synchronize_warpgroups", "tanh",
     "transpose", "view", "view_global", "view_packed", "wait_for_dependencies", "warp_shuffle", "wgmma",
     "wgmma_commit", "wgmma_wait", "where",

@@ -49,6 +49,21 @@ def fma(a: Any, b: Any, c: Any) -> Tile:
     return emit_tile("lowlp.fma", operands[0].dtype, operands[0].layout, operands)
 
 
+def rescale(values: Tile, factors: Tile) -> Tile:
+    """values * factors of tiles of f32, where factors are mostly 1: warps all of whose factors are skip the products.
+
+    values   what is multiplied, such as the accumulators of online softmax
+    factors  a tile whose extents are those of `values` or 1, which is repeated
+
+    The result is that of `values * factors`, to the bit. Raises KernelTypeError for other types, and VerificationError
+    where a thread does not hold the factors of its values.
+    """
+    tiles = as_tile("values", values), as_tile("factors", factors)
+    for name, tile in zip(("values", "factors"), tiles, strict=True):
+        require_dtype(name, tile, ("f32",))
+    return emit_tile("lowlp.rescale", tiles[0].dtype, tiles[0].layout, tiles)
+
+
 def clamp(tile: Tile, low: Any, high: Any) -> Any:
     """Each element, but at least `low` and at most `high`, which are numbers or tiles; NaN stays NaN.
 

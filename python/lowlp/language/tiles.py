@@ -295,7 +295,7 @@ def require_dtype(what: str, tile: Tile, allowed: Sequence[str]) -> None:
     if allowed is INTEGER_DTYPES and not tile.dtype.is_integer:
         raise type_error(f"{what}: works on integers, but the tile holds {tile.dtype}; cast it first")
     if tile.dtype.name not in allowed:
-        names = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        names = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
         raise type_error(f"{what}: computes in {names}, but the tile holds {tile.dtype}; cast it first")
 
 

@@ -98,5 +98,27 @@ module attributes {gpu.container_module} {
       simt.store %g, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
       gpu.return
     }
+
+    // An operand that a loop leaves alone is put together before it.
+    // CHECK-LABEL: llvm.func @gathered_before_a_loop
+    // CHECK-COUNT-4: llvm.inline_asm asm_dialect = att "fma.rn.f16x2 $0, $1, $2, $3;"
+    // CHECK: llvm.cond_br
+    // CHECK: nvvm.mma.sync
+    // CHECK-NOT: fma.rn
+    gpu.func @gathered_before_a_loop(%p: !simt.ptr<global>, %n: i32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %first = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %a = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<8xf16>
+      %x = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<4xf16>
+      %c = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      %d = scf.for %i = %first to %n step %one iter_args(%sum = %c) -> vector<4xf32> : i32 {
+        %moved = vector.shuffle %a, %a [0, 1, 4, 5, 2, 3, 6, 7] : vector<8xf16>, vector<8xf16>
+        %next = simt.mma %moved, %x, %sum : vector<8xf16>, vector<4xf16>, vector<4xf32>
+        scf.yield %next : vector<4xf32>
+      }
+      simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
   }
 }

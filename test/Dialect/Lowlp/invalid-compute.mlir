@@ -123,6 +123,22 @@ func.func @dot_slices(%a: !a, %b: !b, %c: !c) {
 
 // -----
 
+func.func @rescale_of_halves(%t: !lowlp.tile<32xf16, spatial(32)>) {
+  // expected-error @below {{'lowlp.rescale' op takes f32, but a tile holds 'f16'}}
+  %d = lowlp.rescale %t, %t : !lowlp.tile<32xf16, spatial(32)>, !lowlp.tile<32xf16, spatial(32)>
+  return
+}
+
+// -----
+
+func.func @rescale_by_factors_of_others(%t: !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)>, %f: !lowlp.tile<1x2xf32, spatial(1, 2).reduce(spatial(1, 16), dims=[1], keep_dims=True)>) {
+  // expected-error @below {{'lowlp.rescale' op thread 0 does not hold element (0, 1) of the source}}
+  %d = lowlp.rescale %t, %f : !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)>, !lowlp.tile<1x2xf32, spatial(1, 2).reduce(spatial(1, 16), dims=[1], keep_dims=True)>
+  return
+}
+
+// -----
+
 func.func @fma(%t: !lowlp.tile<32xsi6, spatial(32)>) {
   // expected-error @below {{'lowlp.fma' op computes in f16, bf16 or f32, but the tile holds 'si6': cast it first}}
   %d = lowlp.fma %t, %t, %t : !lowlp.tile<32xsi6, spatial(32)>

@@ -33,6 +33,14 @@ func.func @functions(%a: !tile, %b: !tile) -> !tile {
   return %fma : !tile
 }
 
+// CHECK-LABEL: func.func @rescaled
+func.func @rescaled(%a: !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)>, %f: !lowlp.tile<32x1xf32, spatial(32, 1)>) -> !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)> {
+  // CHECK: lowlp.rescale %{{.*}}, %{{.*}} : !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)>, !lowlp.tile<32x1xf32, spatial(32, 1)>
+  // GENERIC: "lowlp.rescale"(%{{.*}}, %{{.*}}) : (!lowlp.tile
+  %d = lowlp.rescale %a, %f : !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)>, !lowlp.tile<32x1xf32, spatial(32, 1)>
+  return %d : !lowlp.tile<32x2xf32, spatial(32, 1).local(1, 2)>
+}
+
 // CHECK-LABEL: func.func @choices
 func.func @choices(%a: !tile, %b: !tile, %q: !codes, %r: !codes) -> (!tile, !codes) {
   // CHECK: lowlp.compare eq %{{.*}}, %{{.*}} : !lowlp.tile<96xbf16, local(3).spatial(32)> -> !lowlp.tile<96xui1, local(3).spatial(32)>

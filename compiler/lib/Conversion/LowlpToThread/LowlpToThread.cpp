@@ -254,6 +254,7 @@ struct Plans {
     populateWarpPatterns(converter, patterns);
     populateControlPatterns(converter, patterns);
     populateBroadcastPatterns(converter, patterns);
+    populateRescalePatterns(converter, patterns);
   }
 };
 

@@ -268,6 +268,10 @@ void populateAccessPatterns(const mlir::TypeConverter &converter,
                             const AccessWidths &widths);
 void populateBroadcastPatterns(const mlir::TypeConverter &converter,
                                mlir::RewritePatternSet &patterns);
+
+/// Adds the lowering of `lowlp.rescale`.
+void populateRescalePatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateComparePatterns(const mlir::TypeConverter &converter,

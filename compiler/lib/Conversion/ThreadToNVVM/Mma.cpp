@@ -31,6 +31,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -95,6 +96,15 @@ static bool isGatheredOften(simt::MmaOp op) {
                   load.getBase().getType().getSpace() ==
                       simt::MemorySpace::Shared;
          });
+}
+
+/// Whether A is put together, of halves of other vectors, in another block than
+/// that of `op`: moving its registers then costs less than a product does each
+/// time, above all before a loop.
+static bool isGatheredBefore(simt::MmaOp op) {
+  auto shuffle = op.getA().getDefiningOp<vector::ShuffleOp>();
+  return shuffle && op.getElementTypeOfA().getIntOrFloatBitWidth() == 16 &&
+         shuffle->getBlock() != op->getBlock();
 }
 
 /// x * 1 + -0 of both numbers of a register, which is x.
@@ -229,10 +239,7 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
     Type accumulatorsType = LLVM::LLVMStructType::getLiteral(
         getContext(),
         SmallVector<Type>(accumulators.size(), sumType.getElementType()));
-    SmallVector<Value> a = getRegisters(rewriter, loc, adaptor.getA());
-    if (isGatheredOften(op))
-      for (Value &part : a)
-        part = multiplyByOne(rewriter, loc, part, op.getElementTypeOfA());
+    SmallVector<Value> a = getOperandA(op, adaptor, rewriter);
     SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
     Value results;
     if (!isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA()))
@@ -258,10 +265,42 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
   }
 
 private:
+  /// The registers of A, moved where that pays.
+  static SmallVector<Value> getOperandA(simt::MmaOp op, OpAdaptor adaptor,
+                                        ConversionPatternRewriter &rewriter) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    bool isBefore = isGatheredBefore(op);
+    if (isBefore)
+      rewriter.setInsertionPointAfterValue(adaptor.getA());
+    SmallVector<Value> registers =
+        getRegisters(rewriter, op.getLoc(), adaptor.getA());
+    if (isBefore || isGatheredOften(op))
+      for (Value &part : registers)
+        part =
+            multiplyByOne(rewriter, op.getLoc(), part, op.getElementTypeOfA());
+    return registers;
+  }
+
   const TargetInfo &target;
 };
 
 } // namespace
+
+void lowlp::hoistOperandsOfProducts(Operation *root) {
+  root->walk([](simt::MmaOp op) {
+    auto shuffle = op.getA().getDefiningOp<vector::ShuffleOp>();
+    if (!shuffle)
+      return;
+    for (auto loop = op->getParentOfType<LoopLikeOpInterface>();
+         loop && loop->isAncestor(shuffle) &&
+         llvm::all_of(shuffle->getOperands(),
+                      [&](Value operand) {
+                        return loop.isDefinedOutsideOfLoop(operand);
+                      });
+         loop = loop->getParentOfType<LoopLikeOpInterface>())
+      loop.moveOutOfLoop(shuffle);
+  });
+}
 
 void lowlp::populateSimtMmaToNVVMPatterns(const LLVMTypeConverter &converter,
                                           RewritePatternSet &patterns,

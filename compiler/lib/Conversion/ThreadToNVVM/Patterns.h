@@ -4,6 +4,7 @@
 
 namespace mlir {
 class LLVMTypeConverter;
+class Operation;
 class RewritePatternSet;
 } // namespace mlir
 
@@ -42,6 +43,11 @@ mlir::Value createInstruction(mlir::OpBuilder &builder, mlir::Location loc,
 void populateSimtBitsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                     mlir::RewritePatternSet &patterns,
                                     const TargetInfo &target);
+
+/// Moves what puts operands A of `simt.mma` together out of loops that leave it
+/// alone, so that their registers are moved together before. Requires: loops
+/// are not lowered yet.
+void hoistOperandsOfProducts(mlir::Operation *root);
 
 /// Adds the lowering of `simt.mma`. The target must outlive the patterns.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,

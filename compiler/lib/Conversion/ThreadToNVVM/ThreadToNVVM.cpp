@@ -2,7 +2,8 @@
 //
 // 1. Check that the architecture has what the program needs.
 // 2. Describe the kernels on the module, since the machine level forgets them.
-// 3. Lower `scf` to blocks.
+// 3. Move operands out of loops that leave them alone, and lower `scf` to
+//    blocks.
 // 4. Lower everything else in one conversion in which whatever has no lowering
 //    is an error.
 // 5. Fix the size of a block (`.reqntid`): upstream only bounds it. Fetch
@@ -181,8 +182,10 @@ struct ConvertThreadToNVVM
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
                                             "nvptx64-nvidia-cuda", arch);
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>()) {
-      if (failed(verifyVectorSizes(gpuModule)) ||
-          failed(lowerStructuredControlFlow(gpuModule)) ||
+      if (failed(verifyVectorSizes(gpuModule)))
+        return signalPassFailure();
+      hoistOperandsOfProducts(gpuModule);
+      if (failed(lowerStructuredControlFlow(gpuModule)) ||
           failed(convert(gpuModule, *info)))
         return signalPassFailure();
       gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));

@@ -163,6 +163,26 @@ def Lowlp_FmaOp : Lowlp_Op<"fma", [Pure, SameOperandsAndResultType, Lowlp_Layout
   let hasVerifier = 1;
 }
 
+def Lowlp_RescaleOp : Lowlp_Op<"rescale", [Pure, AllTypesMatch<["values", "result"]>]> {
+  let summary = "a product with factors that are mostly 1";
+  let description = [{
+    `values * factors`, element by element, of `f32`; factors are repeated as `lowlp.broadcast` does. A warp all of whose
+    factors are 1 skips the products, which would change no bit: accumulators of online softmax, which a new maximum
+    seldom scales down, cost a test in place of a product for each register.
+
+    ```mlir
+    %d = lowlp.rescale %acc, %f : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>,
+      !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+    ```
+
+    Lowers to a branch on `simt.ballot`.
+  }];
+  let arguments = (ins Lowlp_TileType:$values, Lowlp_TileType:$factors);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$values `,` $factors attr-dict `:` type($result) `,` type($factors)";
+  let hasVerifier = 1;
+}
+
 def Lowlp_NegOp : Lowlp_Op<"neg", [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = "the negative of a tile";
   let description = [{

@@ -24,7 +24,7 @@ import numpy as np
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout
 
-from .layouts import KeyLayouts, ValueLayouts
+from .layouts import KeyLayouts, ScoreLayouts, ValueLayouts
 from .spec import ENTRIES, GROUP, AttentionSchedule, AttentionSpec, CacheType
 from .stagger import CACHE, KEY_LANES, VALUE_LANES, books_view, masks
 
@@ -153,14 +153,14 @@ def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile, boo
     return ll.view(keys, dtype=kind.compute, layout=layouts.fragment)
 
 
-def first_scores(spec: AttentionSpec, layouts: KeyLayouts, held: Layout, queries: ll.Tile) -> ll.Tile:
+def first_scores(spec: AttentionSpec, layouts: KeyLayouts, scores: ScoreLayouts, queries: ll.Tile) -> ll.Tile:
     """What scores begin with, [tokens, columns]: for integers what takes off their offset."""
-    kind, nothing = spec.kind, ll.full(0.0, "f32", layout=held)
+    kind, nothing = spec.kind, ll.full(0.0, "f32", layout=scores.scores)
     if not kind.has_offset:
         return nothing
     offset = 2 ** (kind.bits - 1) * _SUBNORMAL
     offsets = _constants(kind, layouts.expanded, offset, 16 * offset)
-    return -ll.dot(ll.view(offsets, dtype="f16", layout=layouts.fragment), queries, nothing)
+    return -scores.product(ll.view(offsets, dtype="f16", layout=layouts.fragment), queries, nothing)
 
 
 def paired_queries(spec: AttentionSpec, layouts: KeyLayouts, queries: ll.Tile) -> ll.Tile:

@@ -12,7 +12,9 @@ Which tiles a part has follows from the length of the sequence and `splits`, so 
 sequences of the batch nor on the order in which blocks run.
 
 Of a coded cache the scales of values go into the weights: w = 2**(score + log2(scale) - largest), so that weights are
-at most 1 however small values are, and the sum of what w / scale is takes the place of the sum of weights.
+at most 1 however small values are, and the sum of what w / scale is takes the place of the sum of weights. With many
+accumulators a score may be above the largest by some powers of 2 (`ScoreLayouts.grown`), so that weights are somewhat
+larger than 1, and accumulators are seldom scaled down.
 """
 
 from __future__ import annotations
@@ -184,7 +186,7 @@ class _Block:
         if logarithms is not None:
             scores = scores + logarithms
         scores = ll.view(scores, dtype="f32", layout=held.by_warp)
-        grown = ll.maximum(top, ll.max(scores, 1, keep_dims=True))
+        grown = held.grown(top, scores)
         weights = ll.exp2(scores - grown)
         mend = ll.exp2(top - grown)
         counted = ll.view(weights, dtype="f32", layout=held.scores)
@@ -192,7 +194,7 @@ class _Block:
             counted = counted * (2.0**-logarithms if isinstance(logarithms, float) else ll.exp2(-logarithms))
         counted = ll.sum(ll.view(counted, dtype="f32", layout=held.by_lane), 1, keep_dims=True)
         total = total * ll.view(mend, dtype="f32", layout=held.lane_column.reduce([2], keep_dims=True)) + counted
-        accumulators = accumulators * mend
+        accumulators = held.rescaled(accumulators, mend)
         return grown, total, accumulators if tile is None else source.with_values(accumulators, tile, weights)
 
 

@@ -13,6 +13,10 @@ values of 16 bits by tokens, and a thread pairs them. The accumulators then hold
 
 Scores come with tokens along rows of lanes and queries within them, and are needed the other way around: 8 x 8 of them
 are transposed by two conversions, of which the first pairs tokens and the second moves the pairs.
+
+Queries that fill 16 rows are operand A instead: S^T = Q K^T and O = P V, of the same registers of keys and values, now
+operand B. Weights are operand A as they come, and an entry of a codebook is an operand B without a move. Scores, weights
+and results have the same dimensions both ways.
 """
 
 from __future__ import annotations
@@ -24,6 +28,12 @@ from lowlp.layouts.register_layout import Layout, column_local, column_spatial, 
 
 from .spec import GROUP, AttentionSchedule, AttentionSpec, CacheType
 from .stagger import KEY_LANES, VALUE_LANES, near
+
+
+_SLACK = 8.0
+"""How far scores of queries in rows may be above the largest before that is raised, as exponents of 2: f16 holds such
+weights as well as those up to 1. A warp with 16 columns has twice as many accumulators to scale down then, and with 8
+columns a branch costs registers that `int4` lacks."""
 
 
 def lane_elements(head_dim: int, lanes: int, kind: CacheType) -> int:
@@ -125,7 +135,16 @@ class ScoreLayouts:
     """
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
+        self.queries_are_rows = spec.queries_are_rows
         warps, eights, tiles = schedule.warps, schedule.tokens // 8, spec.columns // 8
+        if self.queries_are_rows:
+            self._hold_by_queries(warps, eights, tiles)
+        else:
+            self._hold_by_tokens(warps, eights, tiles)
+        self.column = self.by_warp.reduce([1], keep_dims=True)
+        self.lane_column = self.by_lane.reduce([1], keep_dims=True)
+
+    def _hold_by_tokens(self, warps: int, eights: int, tiles: int) -> None:
         self.scores = spatial(warps, 1) * local(eights, tiles) * spatial(8, 4) * local(1, 2)
         in_groups = local(eights // 2, 2, tiles)
         self.grouped = spatial(warps, 1, 1) * in_groups * spatial(1, 8, 4) * local(1, 1, 2)
@@ -138,11 +157,41 @@ class ScoreLayouts:
         self.together = self.pairs * local(2, 1, 1)
         self.moved = of_tiles * spatial(1, 4, 2) * spatial(4, 1, 1)
         self.weights = spatial(warps, 1) * local(eights, tiles) * column_spatial(4, 8) * local(2, 1)
-        self.column = self.by_warp.reduce([1], keep_dims=True)
-        self.lane_column = self.by_lane.reduce([1], keep_dims=True)
 
-    def as_operand(self, weights: ll.Tile) -> ll.Tile:
-        """Weights [tokens, columns] of 16 bits, held as scores are, as operand B of O^T = V^T P."""
+    def _hold_by_queries(self, warps: int, eights: int, tiles: int) -> None:
+        of_queries = spatial(1, warps) * local(tiles, eights) * spatial(8, 4) * local(1, 2)
+        self.scores = of_queries.permute(1, 0)
+        grouped = spatial(1, warps, 1) * local(tiles, eights // 2, 2) * spatial(8, 1, 4) * local(1, 1, 2)
+        self.grouped = grouped.permute(1, 2, 0)
+        by_warp = spatial(warps, 1, 1) * local(1, tiles, eights) * spatial(1, 8, 4) * local(1, 1, 2)
+        self.by_warp = by_warp.permute(0, 2, 1)
+        by_lane = spatial(warps, 1, 1, 1) * local(1, tiles, eights, 1) * spatial(1, 8, 1, 4) * local(1, 1, 2, 1)
+        self.by_lane = by_lane.permute(0, 2, 3, 1)
+
+    def product(self, keys: ll.Tile, queries: ll.Tile, first: ll.Tile) -> ll.Tile:
+        """K Q^T + first [tokens, columns], of keys [tokens, channels] and queries [channels, columns]."""
+        if not self.queries_are_rows:
+            return ll.dot(keys, queries, first)
+        return ll.transpose(ll.dot(ll.transpose(queries), ll.transpose(keys), ll.transpose(first)))
+
+    def grown(self, top: ll.Tile, scores: ll.Tile) -> ll.Tile:
+        """The largest scores, of those up to now and others [warps, tokens, columns]."""
+        highest = ll.max(scores, 1, keep_dims=True)
+        return ll.where(highest > top + _SLACK, highest, top) if self.queries_are_rows else ll.maximum(top, highest)
+
+    def rescaled(self, accumulators: ll.Tile, factors: ll.Tile) -> ll.Tile:
+        """Accumulators by what brings them to other largest scores."""
+        return ll.rescale(accumulators, factors) if self.queries_are_rows else accumulators * factors
+
+    def sums(self, values: ll.Tile, weights: ll.Tile, slices: ll.Tile) -> ll.Tile:
+        """`ResultLayouts.slices` with V^T P added, of values [channels, tokens] and weights [tokens, columns] of 16 bits
+        as scores are held."""
+        if self.queries_are_rows:
+            return ll.dot(ll.transpose(weights), ll.transpose(values), slices)
+        return ll.dot(values, self._as_operand(weights), slices)
+
+    def _as_operand(self, weights: ll.Tile) -> ll.Tile:
+        """Weights as operand B of O^T = V^T P."""
         element = weights.dtype.name
         pairs = ll.convert_layout(ll.view(weights, dtype=element, layout=self.split), self.together)
         moved = ll.convert_layout(ll.view(pairs, dtype="uint32", layout=self.pairs), self.moved)
@@ -166,10 +215,17 @@ class ResultLayouts:
         warps, tiles, dim = schedule.warps, spec.columns // 8, spec.head_dim
         elements = lane_elements(dim, 8, spec.kind)
         parts = dim // (8 * elements)
-        self.slices = spatial(warps, 1) * local(dim // 8, tiles) * spatial(8, 4) * local(1, 2)
-        self.by_warp = spatial(warps, 1, 1) * local(1, dim // 8, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
-        in_part = spatial(1, 8, 1) * local(1, elements, tiles) * spatial(1, 1, 4) * local(1, 1, 2)
-        self.natural = spatial(warps, 1, 1) * local(1, parts, 1) * in_part
+        if spec.queries_are_rows:
+            self.slices = spatial(warps, 1) * local(tiles, dim // 8) * spatial(8, 4) * local(1, 2)
+            by_warp = spatial(warps, 1, 1) * local(1, tiles, dim // 8) * spatial(1, 8, 4) * local(1, 1, 2)
+            in_parts = local(1, tiles, parts, 1, elements) * spatial(1, 8, 1, 4, 1) * local(1, 1, 1, 2, 1)
+            natural = (spatial(warps, 1, 1, 1, 1) * in_parts).reshape(warps, spec.columns, dim)
+            self.by_warp, self.natural = (held.permute(0, 2, 1) for held in (by_warp, natural))
+        else:
+            self.slices = spatial(warps, 1) * local(dim // 8, tiles) * spatial(8, 4) * local(1, 2)
+            self.by_warp = spatial(warps, 1, 1) * local(1, dim // 8, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
+            in_part = spatial(1, 8, 1) * local(1, elements, tiles) * spatial(1, 1, 4) * local(1, 1, 2)
+            self.natural = spatial(warps, 1, 1) * local(1, parts, 1) * in_part
         # A query of several classes has one result.
         queries, together = spec.columns // spec.classes, 1
         if spec.classes > 1:

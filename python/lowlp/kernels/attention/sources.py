@@ -181,12 +181,12 @@ class Source:
 
     def first_scores(self, queries: ll.Tile) -> ll.Tile:
         """What scores begin with."""
-        return first_scores(self.spec, self.keys, self.block.scores.scores, queries)
+        return first_scores(self.spec, self.keys, self.block.scores, queries)
 
     def scores_of(self, keys: tuple[ll.Tile, ll.Tile | None], queries: ll.Tile, factor: Any, first: ll.Tile) -> ll.Tile:
         """Scores of a tile's keys as exponents of 2."""
         operand, (_, scales) = keys_as_operand(self.spec, self.keys, keys[0], self.books), keys
-        scores = ll.dot(operand, queries, first)
+        scores = self.block.scores.product(operand, queries, first)
         scale = self.block.operands["scale"] * key_unit(self.spec.kind)
         cap = self.block.operands.get("softcap")
         scale = scale * _LOG2_E if cap is None else scale / cap
@@ -270,9 +270,9 @@ class Source:
         weights = ll.view(weights, dtype="f32", layout=scores.scores)
         slices = ll.view(accumulators, dtype="f32", layout=results.slices)
         rounded = ll.cast(weights, spec.kind.compute)
-        slices = ll.dot(operand, scores.as_operand(rounded), slices)
+        slices = scores.sums(operand, rounded, slices)
         if spec.kind.compute == "bf16":
             # What 8 bits leave of a weight is as large as the error that attention may have.
             rest = ll.cast(weights - ll.cast(rounded, "f32"), "bf16")
-            slices = ll.dot(operand, scores.as_operand(rest), slices)
+            slices = scores.sums(operand, rest, slices)
         return ll.view(slices, dtype="f32", layout=results.by_warp)

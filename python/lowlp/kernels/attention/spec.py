@@ -159,6 +159,13 @@ class AttentionSpec(OfCache):
         """Blocks that share a head's columns."""
         return -(-self.used * self.classes // self.columns)
 
+    @property
+    def queries_are_rows(self) -> bool:
+        """Whether queries are rows of operand A of S = Q K^T, of which they fill 16: weights are then operand A of
+        O = P V as they come. Else tokens are, and queries columns; so they are where the newest tokens are in f16, for
+        which registers would not suffice."""
+        return self.columns % 16 == 0 and not self.recent
+
 
 @dataclass(frozen=True)
 class AttentionSchedule:
@@ -210,16 +217,26 @@ def takers_of(spec: AttentionSpec, schedule: AttentionSchedule, batch: int, bloc
 
 
 def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
-    """What was fastest on an H200, for few columns of heads of up to 128 channels; for more, what two blocks have
-    registers for."""
+    """What was fastest on an H200 with heads of 64 to 128 channels; with more, what two blocks have registers for."""
     if spec.kind.vector:
         # One block has the shared memory: books take 128 KiB of a head of 128 channels.
         if spec.classes == 1:
             return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
+        if spec.queries_are_rows:
+            if spec.head_dim > 96 and spec.kind.vector == 2 and spec.column_blocks == 1:
+                return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, values_ahead=True, blocks_per_sm=1)
+            all_ahead = spec.head_dim <= 64 and spec.kind.vector == 4
+            return AttentionSchedule(
+                warps=8, tokens=2 * GROUP, keys_ahead=True, values_ahead=all_ahead, blocks_per_sm=1
+            )
         # Registers, too, for codes of the next tile.
         ahead = spec.columns == 8 or spec.queries == 1
         tokens = 2 * GROUP if spec.columns == 8 and not spec.recent else GROUP
         return AttentionSchedule(warps=8, tokens=tokens, keys_ahead=ahead, values_ahead=ahead, blocks_per_sm=1)
+    if spec.queries_are_rows and (spec.kind.is_coded or spec.head_dim <= 64):
+        return AttentionSchedule(warps=4, tokens=2 * GROUP, keys_ahead=True, values_ahead=True)
+    if spec.queries_are_rows:
+        return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)
     if spec.columns > 8 or spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:

@@ -20,7 +20,7 @@ CASES: list[tuple[str, int, int, int, int, int, Any, dict[str, Any]]] = [
     ("f16", 128, 16, 2, 4, 1, np.float16, {}),
     ("f16", 96, 48, 1, 1, 4, BF16, {"window": 40}),
     ("f16", 256, 64, 1, 8, 4, np.float16, {"sinks": True}),
-    ("bf16", 64, 32, 2, 8, 1, BF16, {"softcap": 1.5, "sinks": True}),
+    ("bf16", 64, 32, 2, 8, 2, BF16, {"softcap": 1.5, "sinks": True}),
     ("bf16", 192, 128, 1, 1, 2, BF16, {}),
     ("f8e4m3", 128, 64, 2, 1, 3, np.float16, {"window": 1}),
     ("f8e4m3", 64, 16, 1, 4, 1, BF16, {}),
@@ -120,6 +120,24 @@ def test_small_values_keep_their_precision() -> None:
     o = lowlp.attention_decode(q.astype(BF16), cache, table, np.array([64], np.int32))
     wanted, _ = reference(q[:, None].astype(BF16), cache, table, [64])
     assert np.linalg.norm(o.astype(float) - wanted[:, 0]) <= 2e-3 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("step", [0.02, 0.3, 3.0])
+def test_scores_that_rise_raise_the_largest_in_time(step: float) -> None:
+    """With 16 queries in rows a score may be above the largest by 2^8 before that is raised; here each token's is above
+    the one before, by some 0.03, 0.4 and 4 powers of 2."""
+    rng, length = np.random.default_rng(5), 200
+    cache = lowlp.KVCache(pages=13, page=16, kv_heads=1, head_dim=64, dtype="f16", device="cpu")
+    keys, values = np.zeros((length, 1, 64), np.float32), rng.standard_normal((length, 1, 64)).astype(np.float32)
+    keys[:, 0, 0] = step * np.arange(length)
+    lowlp.kv_append(cache, keys, values, np.arange(length, dtype=np.int32))
+    q = np.zeros((1, 16, 64), np.float16)
+    q[0, :, 0] = np.linspace(-8, 8, 16)
+    table = np.arange(13, dtype=np.int32)[None]
+    o, lse = lowlp.attention_decode(q, cache, table, np.array([length], np.int32), splits=2, return_lse=True)
+    wanted, wanted_lse = reference(q[:, None], cache, table, [length])
+    assert np.linalg.norm(o - wanted[:, 0]) <= 1e-3 * np.linalg.norm(wanted)
+    assert np.abs(lse - wanted_lse[:, 0]).max() < 1e-5 * np.abs(wanted_lse).max()
 
 
 def test_sinks_of_infinity_leave_nothing_or_all() -> None:

@@ -32,6 +32,7 @@ DECODED: list[tuple[str, int, int, bool, dict[str, Any]]] = [
     ("cq-2", 4, 0, True, {"softcap": 1.5}),
     ("cq-2", 1, 0, False, {"splits": 3}),
     ("int4", 4, 0, False, {"splits": 3}),
+    ("int4", 16, 0, False, {"splits": 2}),
 ]
 SHOWN = ("gc", "o2", "o3", "o4")
 """Versions of VQ-LLM's table IV: sc and o1 are o2 where no frequencies are known."""

@@ -14,9 +14,9 @@ values of 16 bits by tokens, and a thread pairs them. The accumulators then hold
 Scores come with tokens along rows of lanes and queries within them, and are needed the other way around: 8 x 8 of them
 are transposed by two conversions, of which the first pairs tokens and the second moves the pairs.
 
-Queries that fill 16 rows are operand A instead: S^T = Q K^T and O = P V, of the same registers of keys and values, now
-operand B. Weights are operand A as they come, and an entry of a codebook is an operand B without a move. Scores, weights
-and results have the same dimensions both ways.
+Queries that fill 16 rows are operand A instead: S^T = Q K^T and O = P V. Keys and values are held as before, and are
+operand B. Weights are operand A as they come, and an entry of a codebook is an operand B without a move. Scores,
+weights and results have the same dimensions both ways.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from lowlp.layouts.register_layout import Layout, column_local, column_spatial, 
 
 from .spec import GROUP, AttentionSchedule, AttentionSpec, CacheType
 from .stagger import KEY_LANES, VALUE_LANES, near
-
 
 _SLACK = 8.0
 """How far scores of queries in rows may be above the largest before that is raised, as exponents of 2: f16 holds such
@@ -184,8 +183,8 @@ class ScoreLayouts:
         return ll.rescale(accumulators, factors) if self.queries_are_rows else accumulators * factors
 
     def sums(self, values: ll.Tile, weights: ll.Tile, slices: ll.Tile) -> ll.Tile:
-        """`ResultLayouts.slices` with V^T P added, of values [channels, tokens] and weights [tokens, columns] of 16 bits
-        as scores are held."""
+        """`ResultLayouts.slices` with V^T P added, of values [channels, tokens] and weights [tokens, columns] of 16
+        bits as scores are held."""
         if self.queries_are_rows:
             return ll.dot(ll.transpose(weights), ll.transpose(values), slices)
         return ll.dot(values, self._as_operand(weights), slices)

@@ -162,9 +162,9 @@ class AttentionSpec(OfCache):
     @property
     def queries_are_rows(self) -> bool:
         """Whether queries are rows of operand A of S = Q K^T, of which they fill 16: weights are then operand A of
-        O = P V as they come. Else tokens are, and queries columns; so they are where the newest tokens are in f16, for
-        which registers would not suffice."""
-        return self.columns % 16 == 0 and not self.recent
+        O = P V as they come. Else tokens are, and queries columns; so they are where registers do not suffice."""
+        is_crowded = self.recent and self.head_dim == 96 and self.kind.vector == 2
+        return self.columns % 16 == 0 and not is_crowded
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,8 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
         if spec.classes == 1:
             return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
         if spec.queries_are_rows:
-            if spec.head_dim > 96 and spec.kind.vector == 2 and spec.column_blocks == 1:
+            is_pair_of_few = spec.kind.vector == 2 and spec.column_blocks == 1
+            if spec.head_dim > 96 and (spec.recent or is_pair_of_few):
                 return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, values_ahead=True, blocks_per_sm=1)
             all_ahead = spec.head_dim <= 64 and spec.kind.vector == 4
             return AttentionSchedule(

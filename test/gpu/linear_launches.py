@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+import lowlp
 from lowlp.compiler.architectures import current_arch
 from lowlp.ops.linear_kernels import gpu_kernel
 from lowlp.ops.linear_launch import columns_of_y, device_operands
@@ -83,3 +84,21 @@ def multiply(product: Product, x: torch.Tensor, *added: torch.Tensor) -> torch.T
 def relative_error(y: torch.Tensor, exact: torch.Tensor) -> float:
     """The Frobenius error against float64; NaN where y has one."""
     return float(torch.linalg.norm(y.double() - exact) / torch.linalg.norm(exact))
+
+
+def check_chain(chain: Callable[[], torch.Tensor], times: int = 5) -> None:
+    """A chain of products, each of which reads what the one before it has written: launches that begin early, and a
+    graph of them, give what launches one after the other do, to the bit, each so many times."""
+    with lowlp.no_dependent_launch():
+        wanted = chain()
+    torch.cuda.synchronize()
+    assert torch.isfinite(wanted).all()
+    for _ in range(times):
+        assert torch.equal(chain(), wanted)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = chain()
+    for _ in range(times):
+        captured.zero_()
+        graph.replay()
+        assert torch.equal(captured, wanted)

@@ -6,6 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from linear_launches import check_chain
 
 import lowlp
 from lowlp.kernels.linear.choosing import schedule_for
@@ -133,18 +134,7 @@ def test_chains_begin_early(m: int) -> None:
             y = lowlp.linear(y.clamp(-8, 8), made[(step + 1) % len(made)]) * 0.1
         return y
 
-    with lowlp.no_dependent_launch():
-        wanted = run()
-    assert torch.isfinite(wanted).all()
-    for _ in range(20):
-        assert torch.equal(run(), wanted)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        found = run()
-    for _ in range(20):
-        found.zero_()
-        graph.replay()
-        assert torch.equal(found, wanted)
+    check_chain(run, times=20)
 
 
 @pytest.mark.parametrize(("books", "entries"), [(1, "f16"), (2, "int8"), (4, "f8e4m3")])
@@ -168,22 +158,14 @@ def test_one_and_two_rows(books: int, entries: str) -> None:
         # Sums of several may nearly vanish.
         np.testing.assert_allclose(found, values[:, column], rtol=0, atol=0 if books == 1 else 1e-7)
 
-    def chain(start: Any) -> Any:
+    def chain() -> Any:
+        start = x
         for _ in range(6):
             start = lowlp.linear(start, qw) / 64
             start = lowlp.linear(lowlp.linear(start, qw) * 0.01, qw) * 0.01
         return start
 
-    with lowlp.no_dependent_launch():
-        one_by_one = chain(x)
-    assert torch.equal(chain(x), one_by_one) and torch.isfinite(one_by_one).all()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = chain(x)
-    for _ in range(3):
-        captured.zero_()
-        graph.replay()
-        assert torch.equal(captured, one_by_one)
+    check_chain(chain)
 
 
 WIDE: dict[str, Any] = {"stages": 2, "steps": 2, "warpgroups": 2, "row_tiles": 1}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from linear_launches import check_chain
 
 import lowlp
 
@@ -133,17 +134,7 @@ def test_calls_in_a_row_feed_each_other() -> None:
             y = lowlp.linear(y, qw) / scale
         return y
 
-    with lowlp.no_dependent_launch():
-        wanted = chain()
-    torch.cuda.synchronize()
-    for _ in range(5):
-        assert torch.equal(chain(), wanted)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = chain()
-    for _ in range(5):
-        graph.replay()
-        assert torch.equal(captured, wanted)
+    check_chain(chain)
 
 
 def test_a_stream_that_is_not_the_current_one() -> None:

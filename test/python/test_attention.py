@@ -11,6 +11,7 @@ from attention_reference import filled_cache, reference
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.attention.spec import CACHE_TYPES
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 LENGTHS = [130, 0, 1, 77]
@@ -120,6 +121,22 @@ def test_small_values_keep_their_precision() -> None:
     o = lowlp.attention_decode(q.astype(BF16), cache, table, np.array([64], np.int32))
     wanted, _ = reference(q[:, None].astype(BF16), cache, table, [64])
     assert np.linalg.norm(o.astype(float) - wanted[:, 0]) <= 2e-3 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dim", "group"), [("cq-2", 64, 5), ("cq-4", 64, 6), ("cq-4", 128, 7), ("int4", 64, 17)]
+)
+def test_query_heads_leave_columns_free(kind: str, dim: int, group: int) -> None:
+    rng, options = np.random.default_rng(group), {}
+    if vector := CACHE_TYPES[kind].vector:
+        options["codebooks"] = lowlp.KVCodebooks(
+            rng.standard_normal((2, 1, dim // vector, 256, vector)).astype(np.float16)
+        )
+    cache, table = filled_cache(rng, LENGTHS, dtype=kind, head_dim=dim, page=64, kv_heads=1, **options)
+    q = rng.standard_normal((len(LENGTHS), 1, group, dim)).astype(np.float16)
+    o = lowlp.attention_decode(q, cache, table, np.array(LENGTHS, np.int32))
+    wanted, _ = reference(q, cache, table, LENGTHS)
+    assert np.linalg.norm(o - wanted) <= 1e-3 * np.linalg.norm(wanted)
 
 
 @pytest.mark.parametrize("step", [0.02, 0.3, 3.0])

@@ -249,7 +249,7 @@ class ResultLayouts:
 class ClassLayouts:
     """How results are held whose queries have several columns each, one for each class of tokens.
 
-    sums     [columns that are there and few more, channels], the sums over the warps, and
+    sums     [columns of queries that are kept, channels], the sums over the warps, and
     columns  the same registers as [queries, classes, groups / neighbours, neighbours, channels of a group], and
     numbers  a number of each column, [queries, classes]
     piece    channels of every so-manieth group of a result, [queries, groups / neighbours, channels of a group]; the
@@ -263,7 +263,7 @@ class ClassLayouts:
         vector, classes, threads = spec.kind.vector, spec.classes, 32 * schedule.warps
         self.near = near(spec.kind, spec.head_dim, VALUE_LANES)
         groups = spec.head_dim // vector
-        used = min(spec.used * classes, spec.columns)
+        used = kept * classes
         of_sums = min(math.gcd(8, spec.columns), 1 << (used - 1).bit_length())
         across = math.gcd(groups, threads // of_sums)
         times, held, spare = -(-used // of_sums), groups // across, threads // of_sums // across

@@ -148,11 +148,11 @@ class AttentionSpec(OfCache):
 
     @property
     def columns(self) -> int:
-        """Columns that a block takes, a multiple of 8."""
-        most = _MOST_COLUMNS_BY_DIM // self.head_dim // 8 * 8
-        needed = -(-self.used * self.classes // 8) * 8
-        blocks = -(-needed // most)
-        return -(-needed // (8 * blocks)) * 8
+        """Columns that a block takes: 8, or a multiple of 16 where registers suffice for that."""
+        needed = self.used * self.classes
+        unit = 16 if needed > 8 and self.head_dim <= _MOST_COLUMNS_BY_DIM // 16 else 8
+        blocks = -(-needed // (_MOST_COLUMNS_BY_DIM // self.head_dim // unit * unit))
+        return -(-needed // (unit * blocks)) * unit
 
     @property
     def column_blocks(self) -> int:

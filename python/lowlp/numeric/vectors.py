@@ -38,7 +38,8 @@ class Vectors(NativeView):
     Printed, `vec8:2x8:f16`, `vec4:1x8:int8:256x256`, `e8p+e8p`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_fields",)
+    _fields: tuple[Any, ...]
 
     @staticmethod
     def lattice(name: str) -> Vectors:
@@ -58,33 +59,33 @@ class Vectors(NativeView):
     @property
     def vector(self) -> int:
         """Weights of a row that a code of each book stands for."""
-        return int(self._held.vectors[0])
+        return int(self._fields[0])
 
     @property
     def bits(self) -> int:
         """Bits of a code of a book; of computed books of several widths the most."""
-        return int(self._held.vectors[1])
+        return int(self._fields[1])
 
     @property
     def books(self) -> int:
         """Books whose entries add up."""
-        return int(self._held.vectors[2])
+        return int(self._fields[2])
 
     @property
     def entries(self) -> str | None:
         """The type of the entries; None where they are computed."""
-        entries: str | None = self._held.vectors[3]
+        entries: str | None = self._fields[3]
         return entries
 
     @property
     def lattices(self) -> tuple[str, ...]:
         """What computes the vectors of each book; empty where they are entries."""
-        return tuple(self._held.vectors[4])
+        return tuple(self._fields[4])
 
     @property
     def block(self) -> tuple[int, ...]:
         """Which weights share books: extents along the last axes, 0 for all of an axis; empty for all weights."""
-        return tuple(self._held.vectors[5])
+        return tuple(self._fields[5])
 
     @property
     def book_per(self) -> BookPer:
@@ -145,6 +146,8 @@ def vectors_of(held: Any) -> Vectors:
     """The view of a field of the C++ library; for the library itself."""
     vectors = object.__new__(Vectors)
     object.__setattr__(vectors, "_held", held)
+    # Schedules are chosen by these, and are many.
+    object.__setattr__(vectors, "_fields", tuple(held.vectors))
     return vectors
 
 

@@ -200,7 +200,7 @@ class LinearSpec:
         """'tensor', 'channel' or 'group' where the weights are indices of a table: how many there are; else ''."""
         return "" if self.codec.table is None else self.codec.table.scope
 
-    @property
+    @functools.cached_property
     def vectors(self) -> Vectors | None:
         """What vectors the codes are; None for codes of one weight."""
         return self.codec.vectors

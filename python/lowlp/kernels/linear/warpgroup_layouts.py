@@ -3,6 +3,7 @@ they have a program for."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -126,7 +127,7 @@ class Plan:
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
-        self.spec, self.schedule, self.layouts = spec, schedule, Layouts(spec, schedule)
+        self.spec, self.schedule = spec, schedule
         self.rows = schedule.rows // spec.products
         self.rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
         self.parts = schedule.rows // self.rows_of_part
@@ -144,6 +145,14 @@ class Plan:
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         self.is_fitted = fit_of(spec, schedule) is not None
         self.has_powers = self.is_fitted and not self.in_f32 and spec.scale == "e8m0"
+
+    @functools.cached_property
+    def layouts(self) -> Layouts:
+        """How threads hold what the product takes. Whoever weighs schedules needs none."""
+        return self._layouts()
+
+    def _layouts(self) -> Layouts:
+        return Layouts(self.spec, self.schedule)
 
     def index_of(self, part: int, tile: int) -> int:
         """Of the accumulators of a part and a tile of columns."""

@@ -35,7 +35,7 @@ from lowlp_runtime.vector_order import padded_columns
 from ..parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from ..warpgroup_layouts import Plan, piece_k, tiles_of_warp
+from ..warpgroup_layouts import Layouts, Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from ..wide_factors import of_rows
 from .lattice_books import LatticeBooks
@@ -78,8 +78,12 @@ class VectorPlan(Plan):
         self.held = "f16" if self.are_added and vectors.has_book_scales else spec.activation
         self.warps = 4 * schedule.warpgroups
         self.segment_in_stage = schedule.stage_k if self.is_one else min(self.segment, schedule.stage_k)
-        fragments = column_local(schedule.columns // 8, self.piece_k // STEP_K) * X_FRAGMENT
-        self.layouts.x = reduce(spatial(1, 1, self.warps), dims=[2]) * fragments
+
+    def _layouts(self) -> Layouts:
+        found = super()._layouts()
+        fragments = column_local(self.schedule.columns // 8, self.piece_k // STEP_K) * X_FRAGMENT
+        found.x = reduce(spatial(1, 1, self.warps), dims=[2]) * fragments
+        return found
 
     @property
     def switches_books(self) -> bool:

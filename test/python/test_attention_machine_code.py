@@ -4,6 +4,7 @@ but for lookups."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -52,8 +53,22 @@ def test_a_lookup_is_one_prmt_and_one_load(kind: str, group: int) -> None:
     assert passes == ([2.0, 1.0] if kind == "cq-4" else [1.0, 1.0])
 
 
-def test_queries_in_the_order_of_codebooks_fit_the_registers() -> None:
-    spec = AttentionSpec("f16", "cq-4", 128, 8, 64, 4, ordered=True)
+@pytest.mark.parametrize(
+    ("kind", "dim", "group", "options"),
+    [
+        ("cq-4", 128, 4, {"ordered": True}),
+        ("cq-2", 128, 8, {}),
+        ("cq-2", 64, 8, {}),
+        ("cq-4", 64, 4, {}),
+        ("int4", 64, 24, {}),
+        ("int8", 128, 16, {"lse": True}),
+        ("f8e4m3", 128, 4, {"queries": 4}),
+        ("f16", 64, 32, {}),
+    ],
+)
+def test_queries_as_rows_fit_the_registers(kind: str, dim: int, group: int, options: dict[str, Any]) -> None:
+    spec = AttentionSpec("f16", kind, dim, 8, 64, group, **options)
+    assert spec.queries_are_rows
     assert lowlp.compile(attention_kernel(spec, default_schedule(spec)), "sm_90a").spilled_bytes == 0
 
 

@@ -50,7 +50,7 @@ def fma(a: Any, b: Any, c: Any) -> Tile:
 
 
 def rescale(values: Tile, factors: Tile) -> Tile:
-    """values * factors of tiles of f32, where factors are mostly 1: warps all of whose factors are skip the products.
+    """values * factors of tiles of f32, where factors are mostly 1: a warp whose factors are all 1 skips the products.
 
     values   what is multiplied, such as the accumulators of online softmax
     factors  a tile whose extents are those of `values` or 1, which is repeated

@@ -99,7 +99,8 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // An operand that a loop leaves alone is put together before it.
+    // An operand of several products that a loop leaves alone is put together before it; one of one product, in a
+    // branch, is left alone.
     // CHECK-LABEL: llvm.func @gathered_before_a_loop
     // CHECK-COUNT-4: llvm.inline_asm asm_dialect = att "fma.rn.f16x2 $0, $1, $2, $3;"
     // CHECK: llvm.cond_br
@@ -114,10 +115,26 @@ module attributes {gpu.container_module} {
       %c = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
       %d = scf.for %i = %first to %n step %one iter_args(%sum = %c) -> vector<4xf32> : i32 {
         %moved = vector.shuffle %a, %a [0, 1, 4, 5, 2, 3, 6, 7] : vector<8xf16>, vector<8xf16>
-        %next = simt.mma %moved, %x, %sum : vector<8xf16>, vector<4xf16>, vector<4xf32>
+        %half = simt.mma %moved, %x, %sum : vector<8xf16>, vector<4xf16>, vector<4xf32>
+        %next = simt.mma %moved, %x, %half : vector<8xf16>, vector<4xf16>, vector<4xf32>
         scf.yield %next : vector<4xf32>
       }
       simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
+
+    // CHECK-LABEL: llvm.func @gathered_before_a_branch
+    // CHECK-NOT: fma.rn
+    gpu.func @gathered_before_a_branch(%p: !simt.ptr<global>, %c: i1) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %a = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<8xf16>
+      %x = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<4xf16>
+      %sum = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      %moved = vector.shuffle %a, %a [0, 1, 4, 5, 2, 3, 6, 7] : vector<8xf16>, vector<8xf16>
+      scf.if %c {
+        %d = simt.mma %moved, %x, %sum : vector<8xf16>, vector<4xf16>, vector<4xf32>
+        simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      }
       gpu.return
     }
   }

@@ -99,12 +99,13 @@ static bool isGatheredOften(simt::MmaOp op) {
 }
 
 /// Whether A is put together, of halves of other vectors, in another block than
-/// that of `op`: moving its registers then costs less than a product does each
-/// time, above all before a loop.
+/// that of `op`, such as before a loop, and for several products: moving its
+/// registers once is then no more than what each product would move.
 static bool isGatheredBefore(simt::MmaOp op) {
   auto shuffle = op.getA().getDefiningOp<vector::ShuffleOp>();
   return shuffle && op.getElementTypeOfA().getIntOrFloatBitWidth() == 16 &&
-         shuffle->getBlock() != op->getBlock();
+         shuffle->getBlock() != op->getBlock() &&
+         llvm::range_size(op.getA().getUses()) > 1;
 }
 
 /// x * 1 + -0 of both numbers of a register, which is x.
@@ -289,15 +290,16 @@ private:
 void lowlp::hoistOperandsOfProducts(Operation *root) {
   root->walk([](simt::MmaOp op) {
     auto shuffle = op.getA().getDefiningOp<vector::ShuffleOp>();
-    if (!shuffle)
+    if (!shuffle || op.getElementTypeOfA().getIntOrFloatBitWidth() != 16)
       return;
-    for (auto loop = op->getParentOfType<LoopLikeOpInterface>();
-         loop && loop->isAncestor(shuffle) &&
-         llvm::all_of(shuffle->getOperands(),
-                      [&](Value operand) {
-                        return loop.isDefinedOutsideOfLoop(operand);
-                      });
-         loop = loop->getParentOfType<LoopLikeOpInterface>())
+    auto isLeftAlone = [&](LoopLikeOpInterface loop) {
+      return llvm::all_of(shuffle->getOperands(), [&](Value operand) {
+        return loop.isDefinedOutsideOfLoop(operand);
+      });
+    };
+    for (auto loop = shuffle->getParentOfType<LoopLikeOpInterface>();
+         loop && isLeftAlone(loop);
+         loop = shuffle->getParentOfType<LoopLikeOpInterface>())
       loop.moveOutOfLoop(shuffle);
   });
 }

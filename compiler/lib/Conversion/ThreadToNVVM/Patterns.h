@@ -44,9 +44,9 @@ void populateSimtBitsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                     mlir::RewritePatternSet &patterns,
                                     const TargetInfo &target);
 
-/// Moves what puts operands A of `simt.mma` together out of loops that leave it
-/// alone, so that their registers are moved together before. Requires: loops
-/// are not lowered yet.
+/// Moves what puts operands A of `simt.mma`, of 16-bit floats, together out of
+/// loops that leave it alone, so that their registers are moved together
+/// before. Requires: loops are not lowered yet.
 void hoistOperandsOfProducts(mlir::Operation *root);
 
 /// Adds the lowering of `simt.mma`. The target must outlive the patterns.

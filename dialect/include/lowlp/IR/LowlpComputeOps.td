@@ -166,9 +166,9 @@ def Lowlp_FmaOp : Lowlp_Op<"fma", [Pure, SameOperandsAndResultType, Lowlp_Layout
 def Lowlp_RescaleOp : Lowlp_Op<"rescale", [Pure, AllTypesMatch<["values", "result"]>]> {
   let summary = "a product with factors that are mostly 1";
   let description = [{
-    `values * factors`, element by element, of `f32`; factors are repeated as `lowlp.broadcast` does. A warp all of whose
-    factors are 1 skips the products, which would change no bit: accumulators of online softmax, which a new maximum
-    seldom scales down, cost a test in place of a product for each register.
+    `values * factors`, element by element, of `f32`; factors are repeated as `lowlp.broadcast` does. A warp whose
+    factors are all 1 skips the multiplication, which would change no bit. So accumulators of online softmax, which a new
+    maximum seldom scales down, cost one vote instead of a product for each register.
 
     ```mlir
     %d = lowlp.rescale %acc, %f : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>,

@@ -164,7 +164,8 @@ def first_scores(spec: AttentionSpec, layouts: KeyLayouts, scores: ScoreLayouts,
 
 
 def paired_queries(spec: AttentionSpec, layouts: KeyLayouts, queries: ll.Tile) -> ll.Tile:
-    """Queries of the cache's compute type as operand B of S = K Q^T, with channels in the order of the keys."""
+    """Queries of the cache's compute type as operand B of S = K Q^T, or transposed as A of S^T, with channels in the
+    order of the keys."""
     kind = spec.kind
     if kind.is_coded:
         queries = ll.convert_layout(ll.view(queries, dtype=kind.compute, layout=layouts.halves), layouts.paired)

@@ -12,9 +12,9 @@ Which tiles a part has follows from the length of the sequence and `splits`, so 
 sequences of the batch nor on the order in which blocks run.
 
 Of a coded cache the scales of values go into the weights: w = 2**(score + log2(scale) - largest), so that weights are
-at most 1 however small values are, and the sum of what w / scale is takes the place of the sum of weights. With many
-accumulators a score may be above the largest by some powers of 2 (`ScoreLayouts.grown`), so that weights are somewhat
-larger than 1, and accumulators are seldom scaled down.
+at most 1 however small values are, and the sum of what w / scale is takes the place of the sum of weights. With queries
+as rows `largest` is a reference score that may be up to 2^8 below the largest (`ScoreLayouts.grown`), so that weights
+are up to 2^8, and accumulators are seldom scaled down.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class _Block:
 
     @ll.inline
     def with_tiles(self, queries, factor):  # type: ignore[no-untyped-def]
-        """The sums of the block's part: the largest scores [warps, 1, columns], the sums of weights, a part for each
+        """The sums of the block's part: the reference scores [warps, 1, columns], the sums of weights, a part for each
         lane, [warps, 1, 8, columns], and the accumulators [warps, channels, columns]."""
         source, step, tile_tokens = self.source, self.operands["splits"], self.schedule.tile
         top = ll.full(LOWEST, "f32", layout=self.scores.column)

@@ -14,9 +14,9 @@ values of 16 bits by tokens, and a thread pairs them. The accumulators then hold
 Scores come with tokens along rows of lanes and queries within them, and are needed the other way around: 8 x 8 of them
 are transposed by two conversions, of which the first pairs tokens and the second moves the pairs.
 
-Queries that fill 16 rows are operand A instead: S^T = Q K^T and O = P V. Keys and values are held as before, and are
-operand B. Weights are operand A as they come, and an entry of a codebook is an operand B without a move. Scores,
-weights and results have the same dimensions both ways.
+Where more than 8 columns are needed, queries are operand A instead: S^T = Q K^T and O = P V. Keys and values are held
+as before, and are operand B. Weights are operand A as they come, and an entry of a codebook is an operand B without a
+move. Scores, weights and results have the same dimensions both ways.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .spec import GROUP, AttentionSchedule, AttentionSpec, CacheType
 from .stagger import KEY_LANES, VALUE_LANES, near
 
 _SLACK = 8.0
-"""How far scores of queries in rows may be above the largest before that is raised, as exponents of 2: f16 holds such
-weights as well as those up to 1. A warp with 16 columns has twice as many accumulators to scale down then, and with 8
-columns a branch costs registers that `int4` lacks."""
+"""The exponent of 2 that a weight may reach before the reference score is raised: f16 holds weights up to 2^8 as
+exactly as those up to 1. Only with queries as rows, where a warp has twice as many accumulators to scale down; with 8
+columns the branch makes `int4` spill."""
 
 
 def lane_elements(head_dim: int, lanes: int, kind: CacheType) -> int:
@@ -57,7 +57,7 @@ class KeyLayouts:
     channels  [columns * channels, 1], the same registers
     halves    the same as [columns, words, 2, codes], and
     paired    with the two halves of a word side by side
-    columns   [columns, channels] of operand B, transposed
+    columns   [columns, channels] of operand B, transposed; or of operand A, where queries are rows
     groups, rows   numbers of groups of tokens, for each that is loaded
     """
 
@@ -126,6 +126,7 @@ class ScoreLayouts:
     grouped    as [groups of 16 tokens, 16, columns],
     by_warp    as [warps, tokens, columns],
     by_lane    as [warps, tokens / 8, 8, columns]
+    and where tokens are rows
     split      as [tokens, columns / 2, 2], and
     together   with two neighbouring tokens side by side; as words of both
     pairs      [tokens / 2, columns / 2, 2], and
@@ -174,12 +175,13 @@ class ScoreLayouts:
         return ll.transpose(ll.dot(ll.transpose(queries), ll.transpose(keys), ll.transpose(first)))
 
     def grown(self, top: ll.Tile, scores: ll.Tile) -> ll.Tile:
-        """The largest scores, of those up to now and others [warps, tokens, columns]."""
+        """The reference scores after others [warps, tokens, columns]: the largest so far, or with queries as rows up to
+        `_SLACK` below it."""
         highest = ll.max(scores, 1, keep_dims=True)
         return ll.where(highest > top + _SLACK, highest, top) if self.queries_are_rows else ll.maximum(top, highest)
 
     def rescaled(self, accumulators: ll.Tile, factors: ll.Tile) -> ll.Tile:
-        """Accumulators by what brings them to other largest scores."""
+        """Accumulators by what brings them to other reference scores."""
         return ll.rescale(accumulators, factors) if self.queries_are_rows else accumulators * factors
 
     def sums(self, values: ll.Tile, weights: ll.Tile, slices: ll.Tile) -> ll.Tile:

@@ -1,6 +1,7 @@
 """The end of a part of attention: the results of its warps, and those of the sequence's other parts, put together.
 
-Each result is a largest score m, a sum l and accumulators o, of all warps or parts alike. With M the largest of all m,
+Each result is a reference score m (the largest, or somewhat below), a sum l and accumulators o, of all warps or parts
+alike. With M the largest of all m,
 
     l = sum of l_i 2**(m_i - M),   o = sum of o_i 2**(m_i - M),   result = o / l,   lse = ln 2 (M + log2 l)
 
@@ -26,7 +27,7 @@ NO_ROW = -(2**30)
 class Part(NamedTuple):
     """What the warps of a block have when their tokens end.
 
-    top           [warps, 1, columns], the largest scores
+    top           [warps, 1, columns], the reference scores
     total         [warps, 1, 1, columns], the sums
     accumulators  [warps, channels, columns]
     """

@@ -63,7 +63,8 @@ class Source:
         self.books: Books | None = None
 
     def load_queries(self) -> tuple[ll.Tile, ll.Tile | None]:
-        """Queries as operand B; and what scores are multiplied by for it, a number for each column."""
+        """Queries as operand B, or transposed as A where they are rows; and what scores are multiplied by for it, a
+        number for each column."""
         block, spec, held, of_token = self.block, self.spec, self.keys.queries, self.block.operands["q_rows"]
         rows = block.operands["batch"] * spec.queries * of_token
         if spec.ordered:

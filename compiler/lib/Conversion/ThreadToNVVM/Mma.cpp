@@ -206,7 +206,7 @@ static Value multiplyAsHalves(ConversionPatternRewriter &rewriter,
                               SmallVector<Value> accumulators) {
   Location loc = op.getLoc();
   Value results;
-  for (int32_t step = 0; step < 2; ++step) {
+  for (size_t step = 0; step < 2; ++step) {
     std::array upper =
         widen(rewriter, loc, a[2 * step], op.getElementTypeOfA());
     std::array lower =

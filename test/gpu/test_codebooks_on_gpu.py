@@ -6,7 +6,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from linear_launches import check_chain
 
 import lowlp
 from lowlp.kernels.linear.choosing import schedule_for
@@ -18,6 +17,8 @@ from lowlp.weights.codebook_order import ordered_by_frequency
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
+
+from linear_launches import check_chain  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 NUMPY: dict[str, Any] = {"f16": np.float16, "int8": np.int8, "f8e4m3": ml_dtypes.float8_e4m3fn}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linear_launches import check_chain
 
 import lowlp
 
@@ -16,6 +15,7 @@ if not torch.cuda.is_available():
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 import linear_matrix as matrix  # noqa: E402
+from linear_launches import check_chain  # noqa: E402
 from linear_matrix import Config, relative_error  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")

@@ -268,10 +268,6 @@ void populateAccessPatterns(const mlir::TypeConverter &converter,
                             const AccessWidths &widths);
 void populateBroadcastPatterns(const mlir::TypeConverter &converter,
                                mlir::RewritePatternSet &patterns);
-
-/// Adds the lowering of `lowlp.rescale`.
-void populateRescalePatterns(const mlir::TypeConverter &converter,
-                             mlir::RewritePatternSet &patterns);
 void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateComparePatterns(const mlir::TypeConverter &converter,
@@ -312,6 +308,8 @@ void populateRowConstantsPatterns(const mlir::TypeConverter &converter,
                                   mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
+void populateRescalePatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateWarpPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 

@@ -126,7 +126,7 @@ class _Block:
     @ll.inline
     def with_tiles(self, queries, factor):  # type: ignore[no-untyped-def]
         """The sums of the block's part: the reference scores [warps, 1, columns], the sums of weights, a part for each
-        lane, [warps, 1, 8, columns], and the accumulators [warps, channels, columns]."""
+        lane, [warps, 1, lanes, columns], and the accumulators [warps, channels, columns]."""
         source, step, tile_tokens = self.source, self.operands["splits"], self.schedule.tile
         top = ll.full(LOWEST, "f32", layout=self.scores.column)
         total = ll.full(0.0, "f32", layout=self.scores.lane_column)

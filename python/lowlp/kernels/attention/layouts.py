@@ -125,7 +125,7 @@ class ScoreLayouts:
     scores     [tokens, columns] of the accumulators of the first product, and
     grouped    as [groups of 16 tokens, 16, columns],
     by_warp    as [warps, tokens, columns],
-    by_lane    as [warps, tokens / 8, 8, columns]
+    by_lane    as [warps, tokens of a lane, lanes, columns]
     and where tokens are rows
     split      as [tokens, columns / 2, 2], and
     together   with two neighbouring tokens side by side; as words of both

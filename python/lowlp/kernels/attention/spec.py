@@ -164,7 +164,7 @@ class AttentionSpec(OfCache):
         """Whether queries are rows of operand A of S = Q K^T, of which they fill 16: weights are then operand A of
         O = P V as they come. Else tokens are, and queries columns; so they are where registers do not suffice."""
         is_crowded = self.recent and self.head_dim == 96 and self.kind.vector == 2
-        return self.columns % 16 == 0 and not is_crowded
+        return self.columns > 8 and not is_crowded
 
 
 @dataclass(frozen=True)
@@ -236,9 +236,7 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
         return AttentionSchedule(warps=8, tokens=tokens, keys_ahead=ahead, values_ahead=ahead, blocks_per_sm=1)
     if spec.queries_are_rows and (spec.kind.is_coded or spec.head_dim <= 64):
         return AttentionSchedule(warps=4, tokens=2 * GROUP, keys_ahead=True, values_ahead=True)
-    if spec.queries_are_rows:
-        return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)
-    if spec.columns > 8 or spec.head_dim > 128:
+    if spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:
         return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)

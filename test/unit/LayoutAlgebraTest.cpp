@@ -184,4 +184,17 @@ TEST(BroadcastLocals, RefusesWhatWouldMove) {
   EXPECT_EQ(broadcastLocals(parse("spatial(4).local(3)"), tile).error(),
             "a tile of shape (12) does not broadcast to (4, 4): from the last "
             "dimension on, extents must match or be 1");
+  // What is right for thread 0 alone.
+  EXPECT_EQ(
+      broadcastLocals(parse("spatial(2, 2)"), parse("column_spatial(2, 2)"))
+          .error(),
+      "thread 1 does not hold element (1, 0) of the source, which it needs for "
+      "its value 0 of the result");
+  EXPECT_EQ(
+      broadcastLocals(
+          parse("local(2).reduce(spatial(2), dims=[0], keep_dims=True)"),
+          parse("spatial(2)"))
+          .error(),
+      "for value 0 of the result thread 1 needs its value 1 of the source, "
+      "thread 0 its value 0: registers are chosen at compile time");
 }

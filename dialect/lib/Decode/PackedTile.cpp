@@ -97,41 +97,60 @@ static bool findWords(const Layout &tiles, int64_t steps,
 }
 
 namespace {
-/// Where an element of a tile of weights lies: the unit in the tile, and the
-/// place in the unit.
+/// What the row, or the column, of an element of a tile of weights adds to the
+/// place where it lies: the unit in the tile along this dimension, and the lane
+/// and slot in the unit. A column also tells the part of the slot.
 struct WeightPlace {
-  int64_t unitRow, unitStep;
+  int64_t unit;
   int lane, slot, part;
-
-  WeightPlace(const Placement &placement, int firstStep, int64_t steps,
-              std::optional<int> book, int64_t row, int64_t k) {
-    int parts = book ? 1 : placement.getNumParts();
-    int halves = placement.getSlotsPerStep() / 2;
-    int64_t perStep = 4 * halves * parts;
-    unitRow = row / placement.getUnitRows();
-    unitStep = k / (steps * perStep);
-    int inRow = static_cast<int>(row % placement.getUnitRows());
-    int inK = static_cast<int>(firstStep * perStep + k % (steps * perStep));
-    int step = inK / static_cast<int>(perStep);
-    int half = inK / (4 * parts) % halves;
-    lane = inRow % 8 * 4 + inK / parts % 4;
-    slot = (inRow / 16 * placement.getNumSteps() + step) * 2 * halves +
-           inRow / 8 % 2 + 2 * half;
-    part = book ? *book : inK % parts;
-  }
 };
+} // namespace
 
-/// The registers of a thread's words, unit by unit, and the number of each unit
-/// by its row and step, in the order of the thread's words.
+static std::vector<WeightPlace> placeRows(const Placement &placement,
+                                          int64_t rows) {
+  int slotsOfTile = placement.getSlotsPerStep() * placement.getNumSteps();
+  std::vector<WeightPlace> places;
+  for (int64_t row = 0; row < rows; ++row) {
+    int inRow = static_cast<int>(row % placement.getUnitRows());
+    places.push_back({row / placement.getUnitRows(), inRow % 8 * 4,
+                      inRow / 16 * slotsOfTile + inRow / 8 % 2, /*part=*/0});
+  }
+  return places;
+}
+
+/// Of a unit `steps` steps are taken, from `firstStep` on.
+static std::vector<WeightPlace> placeColumns(const Placement &placement,
+                                             int firstStep, int64_t steps,
+                                             std::optional<int> book,
+                                             int64_t columns) {
+  int parts = book ? 1 : placement.getNumParts();
+  int halves = placement.getSlotsPerStep() / 2;
+  int perStep = 4 * halves * parts;
+  std::vector<WeightPlace> places;
+  for (int64_t column = 0; column < columns; ++column) {
+    int inK =
+        static_cast<int>(firstStep * perStep + column % (steps * perStep));
+    int step = inK / perStep, half = inK / (4 * parts) % halves;
+    places.push_back({column / (steps * perStep), inK / parts % 4,
+                      2 * (step * halves + half), book ? *book : inK % parts});
+  }
+  return places;
+}
+
+namespace {
+/// The registers of thread 0's words, unit by unit, and the number of each unit
+/// by its row and step, in the order of the thread's words. Other threads hold
+/// the same words of units that are as far apart, since the words of all units
+/// are held alike (`getWordsOfUnit`).
 struct HeldWords {
   std::map<std::pair<int64_t, int64_t>, int> units;
   std::vector<std::vector<int>> locals;
 
-  HeldWords(const Layout &words, const Placement &placement, int64_t thread) {
+  HeldWords(const Layout &words, const Placement &placement) {
     int width = placement.getWordsPerAccess();
     std::vector<int64_t> index(3);
     for (int64_t local = 0; local < words.numLocals(); ++local) {
-      words.evaluateInto(thread, local, index.data());
+      words.evaluateInto(/*thread=*/0, local, index.data());
       auto [unit, isNew] =
           units.try_emplace({index[0], index[1]}, locals.size());
       if (isNew)
@@ -152,29 +171,47 @@ static std::string placeWeights(const Layout &weights,
                                 int64_t steps, std::optional<int> book,
                                 PackedTile &found) {
   int slotsOfRowTile = placement.getSlotsPerStep() * placement.getNumSteps();
-  std::vector<int64_t> index(2);
-  for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
-    HeldWords held(found.words, placement, thread);
-    bool isFirst = thread == 0;
-    if (isFirst)
-      found.wordLocals = held.locals;
+  std::vector<WeightPlace> rows = placeRows(placement, weights.shape()[0]);
+  std::vector<WeightPlace> columns =
+      placeColumns(placement, firstStep, steps, book, weights.shape()[1]);
+  // The index of an element is a sum of what its thread adds and what its local
+  // index adds.
+  int64_t count = weights.numLocals();
+  std::vector<int64_t> ofLocals(2 * count);
+  for (int64_t local = 0; local < count; ++local)
+    weights.evaluateInto(/*thread=*/0, local, &ofLocals[2 * local]);
+
+  HeldWords held(found.words, placement);
+  for (int64_t local = 0; local < count; ++local) {
+    const WeightPlace &row = rows[ofLocals[2 * local]];
+    const WeightPlace &column = columns[ofLocals[2 * local + 1]];
+    auto unit = held.units.find({row.unit, column.unit});
+    if (unit == held.units.end() || row.lane + column.lane != 0)
+      return "takes weights from words that a thread does not hold";
+    found.places.push_back({unit->second, row.slot + column.slot, column.part});
+  }
+  found.wordLocals = std::move(held.locals);
+
+  std::vector<int64_t> ofThread(2), words(3);
+  for (int64_t thread = 1; thread < weights.numThreads(); ++thread) {
+    weights.evaluateInto(thread, /*local=*/0, ofThread.data());
+    found.words.evaluateInto(thread, /*local=*/0, words.data());
     int64_t tile =
         found.areUnitsShared ? thread / 32 % placement.getNumRowTiles() : 0;
-    for (int64_t local = 0; local < weights.numLocals(); ++local) {
-      weights.evaluateInto(thread, local, index.data());
-      WeightPlace place(placement, firstStep, steps, book, index[0], index[1]);
-      auto unit = held.units.find({place.unitRow, place.unitStep});
-      if (unit == held.units.end() || place.lane != thread % 32)
-        return "takes weights from words that a thread does not hold";
-      if (isFirst)
-        found.places.push_back({unit->second, place.slot, place.part});
+    for (int64_t local = 0; local < count; ++local) {
+      int64_t firstRow = ofLocals[2 * local];
+      int64_t firstColumn = ofLocals[2 * local + 1];
+      const WeightPlace &row = rows[ofThread[0] + firstRow];
+      const WeightPlace &column = columns[ofThread[1] + firstColumn];
       const PackedTile::Place &first = found.places[local];
-      if (unit->second != first.unit || place.part != first.part ||
-          place.slot != first.slot + tile * slotsOfRowTile)
+      if (row.unit != words[0] + rows[firstRow].unit ||
+          column.unit != words[1] + columns[firstColumn].unit ||
+          row.lane + column.lane != thread % 32)
+        return "takes weights from words that a thread does not hold";
+      if (column.part != first.part ||
+          row.slot + column.slot != first.slot + tile * slotsOfRowTile)
         return "takes other weights of a unit in some threads";
     }
-    if (held.locals != found.wordLocals)
-      return "holds words in another order in some threads";
   }
   return {};
 }

@@ -41,9 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Tests and their modules stay to the end: the garbage collector need not look at them again and again."""
+    """Tests and their modules stay to the end: the garbage collector need not look at them again and again. Tracing
+    makes many objects that live for long, which are no reason to look for cycles."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

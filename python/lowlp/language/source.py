@@ -6,14 +6,15 @@ kernels keep the file name and line numbers of their source (see `rewriting`), w
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import CodeType
 
 from lowlp.errors import CompileError, LowlpError, LowlpTypeError, LowlpValueError
 
+_Position = tuple[int | None, int | None, int | None, int | None]
 _THIS_PACKAGE = __file__.removesuffix("source.py")
 
 
@@ -39,9 +40,22 @@ def here() -> Place:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_THIS_PACKAGE):
         frame = frame.f_back
-    positions = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
-    line, _, column, _ = next(positions, (None, None, None, None))
+    line, _, column, _ = _positions_of(frame.f_code)[frame.f_lasti // 2]
     return Place(frame.f_code.co_filename, line or frame.f_lineno, (column or 0) + 1)
+
+
+_MOST_KEPT = 256
+_kept_positions: dict[int, tuple[CodeType, list[_Position]]] = {}
+
+
+def _positions_of(code: CodeType) -> list[_Position]:
+    """The place of each instruction. Kept by identity, since code objects that are equal may differ in columns."""
+    known = _kept_positions.get(id(code))
+    if known is None:
+        if len(_kept_positions) >= _MOST_KEPT:
+            _kept_positions.clear()
+        known = _kept_positions[id(code)] = (code, list(code.co_positions()))
+    return known[1]
 
 
 class KernelError(LowlpError):

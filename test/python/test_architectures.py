@@ -34,7 +34,7 @@ def programs(file: str) -> list[str]:
     return output_of_example(file, "--mlir").split("// -----\n")
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("file", FILES)
 def test_example_assembles_or_is_refused_for_a_reason(file: str, chip: str) -> None:

@@ -53,6 +53,7 @@ def test_a_lookup_is_one_prmt_and_one_load(kind: str, group: int) -> None:
     assert passes == ([2.0, 1.0] if kind == "cq-4" else [1.0, 1.0])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "dim", "group", "options"),
     [

@@ -91,7 +91,7 @@ def ways(kernel: CpuKernel) -> list[str]:
     return [str(text).split(": ", 1)[1] for text in exchanges.values()]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("number", range(48))
 def test_random_layouts(number: int) -> None:
     random = np.random.default_rng([5, number])

@@ -47,7 +47,7 @@ def every_code(weight: str, activation: str) -> np.ndarray[Any, Any]:
 FEW_OF_BF16 = [pair for pair in PAIRS if pair[1] == "bf16"][::3]
 
 
-@pytest.mark.sampled(28)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize(
     ("weight", "activation"),
     [pair for pair in PAIRS if pair[1] == "f16" or pair in FEW_OF_BF16],

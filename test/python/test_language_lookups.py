@@ -105,7 +105,7 @@ def test_a_code_without_an_entry_is_reported() -> None:
             launch_plain("int32", codes)
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("copies", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bits", range(1, 7))
@@ -146,7 +146,7 @@ def test_pairs_in_lines_of_256_bytes() -> None:
     assert extra_passes(counters, "lowlp.lookup_pairs") == 0
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("copies", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6, 7, 8])

@@ -50,7 +50,7 @@ def numbers(shape: tuple[int, ...], dtype: str = "f32") -> npt.NDArray:
     return np.random.default_rng(1).integers(-20, 20, shape).astype(DTYPES[dtype])
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("keep_dims", [True, False])

@@ -31,7 +31,7 @@ def run(body: Callable[..., ll.Tile], x: np.ndarray, dtype: str, lane: int = 0) 
     return y
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "int32", "uint8"])
 @pytest.mark.parametrize("mode", ["xor", "up", "down", "idx"])
 def test_shuffles(mode: str, dtype: str) -> None:

@@ -22,7 +22,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_identity_and_random_products(case: Case) -> None:
     qw = case.weights()

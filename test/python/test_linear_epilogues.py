@@ -105,7 +105,7 @@ def assert_near(y: Any, wanted: F64, activation: str) -> None:
     assert error <= limit
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("m", [1, 5, 40, 130])
 @pytest.mark.parametrize("epilogue", [None, *EPILOGUES])
 def test_all_at_once_against_float64(epilogue: str | None, m: int) -> None:
@@ -121,7 +121,7 @@ def test_all_at_once_against_float64(epilogue: str | None, m: int) -> None:
     assert_near(y, wanted_of(x, qw, epilogue, bias, residual), config.activation)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("epilogue", ["gelu", "silu_mul"])
 @pytest.mark.parametrize("config", WEIGHTS, ids=IDS)
 def test_kinds_of_weights(config: Config, epilogue: str) -> None:
@@ -242,7 +242,7 @@ def test_an_epilogue_is_a_function_of_the_sums(name: str, epilogue: str) -> None
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "half"), [*((name, 101) for name in SCHEDULES), ("wide", 192)])
 def test_gate_and_up_are_the_products_of_their_rows(name: str, half: int) -> None:
     config = Config("int2", 128) if name == "plain" else Config("int6", 128)

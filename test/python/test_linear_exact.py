@@ -34,7 +34,7 @@ from lowlp_runtime.operand_arrays import filled
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("config", COVERING + EXTRAS, ids=str)
 def test_the_identity_gives_dequantize(config: Config) -> None:
     index = (COVERING + EXTRAS).index(config)
@@ -59,7 +59,7 @@ def test_the_covering_configs_cover() -> None:
     assert {config.scale for config in COVERING} == set(matrix.SCALES)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("config", "n", "k"), PRODUCTS, ids=lambda value: str(value))
 def test_random_products(config: Config, n: int, k: int) -> None:
     qw = config.weights(n, k, seed=n)
@@ -134,7 +134,7 @@ def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTen
     raise AssertionError("no kernel of this form")
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("form", "extra"), [(form, extra) for form in FORMS for extra in extras_of(form)])
 def test_the_identity_in_every_form_of_kernel(form: str, extra: str) -> None:
     config, spec, qw = drawn(form, extra)

@@ -105,7 +105,7 @@ def check_reported(schedule: Schedule, last: str, edit: Edit, m: int, text: str)
 STREAMED = {"plain": PLAIN, "producer": BY_PRODUCER, "slices": replace(BY_PRODUCER, slices=2)}
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "schedule", [*STREAMED.values(), ACCUMULATORS, SCALED], ids=[*STREAMED, "wgmma", "scaled wgmma"]
 )
@@ -136,7 +136,7 @@ def test_an_unspoiled_kernel_is_right(schedule: Schedule, last: str) -> None:
         assert run_once() < ERROR_LIMITS["f16"]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("schedule", WIDE.values(), ids=WIDE)
 @pytest.mark.parametrize(
     ("edit", "text"),

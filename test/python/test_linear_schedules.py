@@ -36,7 +36,7 @@ def small_product(weight: str, group: int, m: int) -> tuple[lowlp.QuantizedTenso
 SPEC = LinearSpec(n=8192, k=8192, codec="int4 g128 f16", aligned=True)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("weight", ["int1", "int3", "int4", "f6e3m2", "int8", "lut4:f32:tensor"])
 @pytest.mark.parametrize("m", [1, 8, 9, 16, 17, 64, 129, 5000])
 def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) -> None:
@@ -47,7 +47,7 @@ def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) 
     assert schedule.columns >= min(m, 32)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("bits", range(1, 9))
 @pytest.mark.parametrize(("form", "copies"), [("auto", 0), ("pair", 8), ("entry", 4)])
 def test_tables_take_no_more_than_is_counted(bits: int, form: str, copies: int) -> None:

@@ -85,7 +85,7 @@ def error_of(y: Any, x: Any, qw: lowlp.QuantizedTensor) -> float:
     return float(np.linalg.norm(y.astype(np.float64) - wanted) / np.linalg.norm(wanted))
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -175,7 +175,7 @@ def test_blocks_share_tiles(schedule: Schedule) -> None:
         assert error_of(run(kernel, qw, x, blocks), x, qw) < ERROR_LIMITS["f16"], blocks
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("weight", "activation", "options"),
     [

@@ -73,7 +73,7 @@ def weights(n: int, k: int, weight: str | None, **options: Any) -> lowlp.Quantiz
 TYPES = ("int1", "int2", "int3", "int4", "int5", "int6", "int7", "int8", "f6e3m2", "f4e2m1", "f3e1m1")
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("weight", "scales_on"),
     [

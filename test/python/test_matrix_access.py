@@ -133,7 +133,7 @@ def thread_text(program: str, arch: str) -> str:
 NUMBER_OF_MOVES = 24
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("number", range(NUMBER_OF_MOVES))
 def test_random_moves(number: int) -> None:
     random = np.random.default_rng([6, number])

@@ -27,7 +27,7 @@ def _wide(scales_on: str, steps: int) -> Schedule:
     )
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("config", "k", "schedule"),
     [

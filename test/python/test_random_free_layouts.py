@@ -213,7 +213,7 @@ def run_program(seed: int, on: Any) -> Any:
     return run_steps(random, on, [merged, other], 2)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs(seed: int) -> None:
     def body(x: Any, y: Any) -> None:

@@ -39,7 +39,7 @@ def is_planned(kernel: Any) -> bool:
     return any(str(note).startswith("decode ") for note in kernel.description.notes)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("weight", "activation"), EXACT, ids=lambda value: value)
 def test_every_code_at_every_place(weight: str, activation: str) -> None:
     codes = every_code(weight, activation)

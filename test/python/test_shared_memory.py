@@ -41,7 +41,7 @@ def through_shared_memory(element: str, first: str, second: str, shared: str) ->
 ELEMENTS = ("ui1", "si2", "ui3", "si5", "si6", "!lowlp.float<e2m2>", "f6E3M2FN", "ui7", "si8", "f8E4M3FN", "f16", "f32")
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("element", "shared"),
     [

@@ -86,7 +86,7 @@ PAIRS = (
 )
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_rows_of_the_identity(case: Case) -> None:
     config, index = case.config, PAIRS.index(case)

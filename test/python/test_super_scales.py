@@ -53,7 +53,7 @@ def k_quant(name: str) -> lowlp.QuantizedTensor:
     )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("group", "super_group"), [(96, 96), (80, 160), (112, 112), (144, 288), (32, 96), (96, 192)])
 @pytest.mark.parametrize("m", [3, 20, 100])
 def test_super_groups_begin_anywhere_in_a_unit(group: int, super_group: int, m: int) -> None:

@@ -164,7 +164,7 @@ def packed_lookups(bits: int, dtype: str, shape: tuple[int, int], steps: int) ->
     return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=32)
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("steps", [4, 1])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bits", range(1, 9))

@@ -86,7 +86,7 @@ def test_weights_of_every_size_keep_their_bits(kind: str, group: int) -> None:
         assert error <= 5e-4, scale
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("scale", [30000, 6e-5, 1e-6])
 @pytest.mark.parametrize(("kind", "group"), KINDS)
 def test_rows_of_the_identity_are_rounded_once(kind: str, group: int, scale: float) -> None:

@@ -126,12 +126,12 @@ static std::vector<WeightPlace> placeColumns(const Placement &placement,
   int parts = book ? 1 : placement.getNumParts();
   int halves = placement.getSlotsPerStep() / 2;
   int perStep = 4 * halves * parts;
+  int64_t perUnit = steps * perStep;
   std::vector<WeightPlace> places;
   for (int64_t column = 0; column < columns; ++column) {
-    int inK =
-        static_cast<int>(firstStep * perStep + column % (steps * perStep));
+    int inK = firstStep * perStep + static_cast<int>(column % perUnit);
     int step = inK / perStep, half = inK / (4 * parts) % halves;
-    places.push_back({column / (steps * perStep), inK / parts % 4,
+    places.push_back({column / perUnit, inK / parts % 4,
                       2 * (step * halves + half), book ? *book : inK % parts});
   }
   return places;
@@ -147,7 +147,7 @@ struct HeldWords {
   std::vector<std::vector<int>> locals;
 
   HeldWords(const Layout &words, const Placement &placement) {
-    int width = placement.getWordsPerAccess();
+    int64_t width = placement.getWordsPerAccess();
     std::vector<int64_t> index(3);
     for (int64_t local = 0; local < words.numLocals(); ++local) {
       words.evaluateInto(/*thread=*/0, local, index.data());

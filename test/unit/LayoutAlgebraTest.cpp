@@ -163,6 +163,22 @@ TEST(Broadcast, Examples) {
             "rank 65 is too large; allowed is 64");
 }
 
+TEST(BroadcastLocals, IndicesAreSumsOfThoseOfThreadAndLocal) {
+  for (const char *text :
+       {"local(2, 1).spatial(8, 4).local(1, 2)",
+        "column_local(3, 2).spatial(2, 5).column_local(2, 3).spatial(2, 1)",
+        "local(2, 3).reduce(spatial(3, 4), dims=[1], keep_dims=True)"}) {
+    Layout f = parse(text);
+    for (int64_t t = 0; t < f.numThreads(); ++t)
+      for (int64_t i = 0; i < f.numLocals(); ++i) {
+        std::vector<int64_t> sum = f.evaluate(t, 0), ofLocal = f.evaluate(0, i);
+        for (int64_t dim = 0; dim < f.rank(); ++dim)
+          sum[dim] += ofLocal[dim];
+        EXPECT_EQ(f.evaluate(t, i), sum) << text;
+      }
+  }
+}
+
 TEST(BroadcastLocals, RepeatsWhatAThreadHolds) {
   Layout tile = parse("local(2, 1).spatial(8, 4).local(1, 2)");
   // A thread holds 2 rows of 2 neighbours: the sum of each row, twice.

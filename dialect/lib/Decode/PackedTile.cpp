@@ -12,8 +12,7 @@
 using namespace lowlp;
 
 std::vector<int> lowlp::getSlotsOfTile(const Placement &placement, int tile) {
-  std::vector<int> slots(static_cast<size_t>(placement.getNumSteps()) *
-                         placement.getSlotsPerStep());
+  std::vector<int> slots(placement.getSlotsPerTile());
   std::iota(slots.begin(), slots.end(), tile * static_cast<int>(slots.size()));
   return slots;
 }
@@ -21,7 +20,7 @@ std::vector<int> lowlp::getSlotsOfTile(const Placement &placement, int tile) {
 std::optional<TileShift> lowlp::findTileShift(const Placement &placement) {
   if (placement.getNumRowTiles() == 1)
     return TileShift{0, 0};
-  int slotsOfTile = placement.getSlotsPerStep() * placement.getNumSteps();
+  int slotsOfTile = placement.getSlotsPerTile();
   std::optional<TileShift> shift;
   for (int slot = slotsOfTile; slot < placement.getNumSlots(); ++slot)
     for (int part = 0; part < placement.getNumParts(); ++part)
@@ -108,12 +107,12 @@ struct WeightPlace {
 
 static std::vector<WeightPlace> placeRows(const Placement &placement,
                                           int64_t rows) {
-  int slotsOfTile = placement.getSlotsPerStep() * placement.getNumSteps();
   std::vector<WeightPlace> places;
   for (int64_t row = 0; row < rows; ++row) {
     int inRow = static_cast<int>(row % placement.getUnitRows());
     places.push_back({row / placement.getUnitRows(), inRow % 8 * 4,
-                      inRow / 16 * slotsOfTile + inRow / 8 % 2, /*part=*/0});
+                      inRow / 16 * placement.getSlotsPerTile() + inRow / 8 % 2,
+                      /*part=*/0});
   }
   return places;
 }
@@ -170,12 +169,10 @@ static std::string placeWeights(const Layout &weights,
                                 const Placement &placement, int firstStep,
                                 int64_t steps, std::optional<int> book,
                                 PackedTile &found) {
-  int slotsOfRowTile = placement.getSlotsPerStep() * placement.getNumSteps();
   std::vector<WeightPlace> rows = placeRows(placement, weights.shape()[0]);
   std::vector<WeightPlace> columns =
       placeColumns(placement, firstStep, steps, book, weights.shape()[1]);
-  // The index of an element is a sum of what its thread adds and what its local
-  // index adds.
+  // Indices are f(t, 0) + f(0, i).
   int64_t count = weights.numLocals();
   std::vector<int64_t> ofLocals(2 * count);
   for (int64_t local = 0; local < count; ++local)
@@ -209,7 +206,8 @@ static std::string placeWeights(const Layout &weights,
           row.lane + column.lane != thread % 32)
         return "takes weights from words that a thread does not hold";
       if (column.part != first.part ||
-          row.slot + column.slot != first.slot + tile * slotsOfRowTile)
+          row.slot + column.slot !=
+              first.slot + tile * placement.getSlotsPerTile())
         return "takes other weights of a unit in some threads";
     }
   }

@@ -166,7 +166,7 @@ static void gatherVectors(const Plane *planes, int lane, uint8_t *row,
 }
 
 int lowlp::getFirstPlane(const Placement &placement, int row) {
-  int slotsOfTile = placement.getNumSteps() * placement.getSlotsPerStep();
+  int slotsOfTile = placement.getSlotsPerTile();
   int slot = row / 16 * slotsOfTile + row / 8 % 2;
   return slot * placement.getNumParts();
 }

@@ -8,9 +8,8 @@
 //
 // Thread 5 holds rows 1 and 9 of both, and of the result two columns each.
 //
-// The index of an element is a sum of what the thread adds and what the local
-// index adds, f(t, i) = f(t, 0) + f(0, i), so thread 0 tells the register of
-// each value, and one value tells whether another thread has the same.
+// As f(t, i) = f(t, 0) + f(0, i), thread 0 tells the register of each value,
+// and one value tells whether another thread has the same.
 //
 //===----------------------------------------------------------------------===//
 

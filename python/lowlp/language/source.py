@@ -49,7 +49,8 @@ _kept_positions: dict[int, tuple[CodeType, list[_Position]]] = {}
 
 
 def _positions_of(code: CodeType) -> list[_Position]:
-    """The place of each instruction. Kept by identity, since code objects that are equal may differ in columns."""
+    """The place of each instruction. Kept by identity, since code objects that are equal may differ in columns, and
+    with the code, so that no other gets its identity."""
     known = _kept_positions.get(id(code))
     if known is None:
         if len(_kept_positions) >= _MOST_KEPT:

@@ -150,9 +150,9 @@ public:
                : family.getNumSteps();
   }
   int getSlotsPerStep() const { return isOfVectors() ? 2 : 4; }
-  int getNumSlots() const {
-    return rowTiles * getNumSteps() * getSlotsPerStep();
-  }
+  /// Of a tile of 16 rows.
+  int getSlotsPerTile() const { return getNumSteps() * getSlotsPerStep(); }
+  int getNumSlots() const { return rowTiles * getSlotsPerTile(); }
   /// Codes for `k` weights of a row, all codes of a vector beside each other.
   int64_t getNumCodes(int64_t k) const {
     return (k + format.vector - 1) / format.vector * format.codes;
@@ -175,7 +175,7 @@ public:
   }
   /// The tile of 16 rows of a slot, and the half of it: 2 t + r.
   int getRowOfSlot(int slot) const {
-    return slot / (getSlotsPerStep() * getNumSteps()) * 2 + slot % 2;
+    return slot / getSlotsPerTile() * 2 + slot % 2;
   }
 
   /// The stored code of a weight in a lane's words.

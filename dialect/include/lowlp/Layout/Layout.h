@@ -159,7 +159,8 @@ public:
   int64_t numElements() const;
 
   /// f(t, i): the index of the element, one number a dimension. Requires:
-  /// 0 <= thread < numThreads() and 0 <= local < numLocals().
+  /// 0 <= thread < numThreads() and 0 <= local < numLocals(). Ensures:
+  /// f(t, i) = f(t, 0) + f(0, i), since every mode is a digit of one of both.
   std::vector<int64_t> evaluate(int64_t thread, int64_t local) const;
   /// As above, written to `index`, which has room for rank() numbers.
   void evaluateInto(int64_t thread, int64_t local, int64_t *index) const;

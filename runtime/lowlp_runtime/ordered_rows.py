@@ -3,8 +3,9 @@
 The kernel's parameters, by name:
 
     x              [m, k], elements of 16 bits, rows `x_stride` elements apart
-    permutation    int32 [k]: column permutation[j] of x is the j-th of y
-    y              [m, k], rows `row_stride(k)` elements apart
+    permutation    int32 [columns]: column permutation[j] of x is the j-th of y. Kernels for the order of vectors have
+                   none (`lowlp_runtime.vector_order`)
+    y              [m, columns], rows `row_stride(columns)` elements apart
     m, x_stride, blocks_of_row   numbers; so many blocks share a row
 """
 
@@ -21,14 +22,14 @@ PART: Final = 2048
 _WIDE_ELEMENTS: Final = 8
 
 
-def row_stride(k: int) -> int:
+def row_stride(columns: int) -> int:
     """From row to row of the result, in elements: a multiple of 16 bytes."""
-    return -(-k // _WIDE_ELEMENTS) * _WIDE_ELEMENTS
+    return -(-columns // _WIDE_ELEMENTS) * _WIDE_ELEMENTS
 
 
-def launch_numbers(k: int, m: int, x_stride: int, multiprocessors: int) -> dict[str, int]:
+def launch_numbers(columns: int, m: int, x_stride: int, multiprocessors: int) -> dict[str, int]:
     """The numbers of a launch by name: of few rows, each is shared by as many blocks as fill the GPU twice."""
-    parts = -(-k // PART)
+    parts = -(-columns // PART)
     return {"m": m, "x_stride": x_stride, "blocks_of_row": min(parts, max(1, 2 * multiprocessors // max(1, m)))}
 
 
@@ -36,24 +37,25 @@ class OrderedRows:
     """What makes the rows, for one number of rows, row stride and device. Any number of threads may use it at once.
 
     launcher      of the kernel
-    permutation   its tensor on the device, which is kept alive
-    k, m          the shape of x
+    permutation   its tensor on the device, which is kept alive; None of a kernel without
+    columns, m    of the result
     x_stride      from row to row of x, in elements
-    allocate      makes an empty tensor [m, row_stride(k)] on the device, in the order of PyTorch's current stream
+    allocate      makes an empty tensor [m, row_stride(columns)] on the device, in the order of PyTorch's current stream
     """
 
     def __init__(
         self,
         launcher: Launcher,
         permutation: Any,
-        k: int,
+        columns: int,
         m: int,
         x_stride: int,
         multiprocessors: int,
         allocate: Callable[[], Any],
     ) -> None:
-        kept: dict[str, int | float] = {"permutation": launcher.read("permutation", permutation)}
-        kept.update(launch_numbers(k, m, x_stride, multiprocessors))
+        kept: dict[str, int | float] = dict(launch_numbers(columns, m, x_stride, multiprocessors))
+        if permutation is not None:
+            kept["permutation"] = launcher.read("permutation", permutation)
         self._launch: BoundLaunch = launcher.bind(kept, ["x", "y"])
         self._permutation = permutation
         self._allocate = allocate

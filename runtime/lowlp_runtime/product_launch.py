@@ -18,6 +18,7 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.device import multiprocessors
+from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.operand_arrays import host_operands
@@ -29,7 +30,7 @@ from lowlp_runtime.product_arguments import check_part, check_quantised, check_r
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stored_weights import StoredWeights
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
-from lowlp_runtime.vector_order import order_of_vectors, padded_columns
+from lowlp_runtime.vector_order import padded_columns
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
 _OF_CALL = ("x", "bias", "residual", "x_scales", "x_sums", "y")
@@ -244,15 +245,19 @@ def _permutation_on(
     before the product takes it."""
     if kernel.before is None:
         return None
-    key = (identity, device, "permutation", product.vector_order)
+    if product.vector_order:
+        if any(parameter.name == "permutation" for parameter in kernel.before.description.parameters):
+            raise LowlpValueError(
+                f"kernel: {kernel.description.name!r} was saved by an older lowlp, whose kernels took the order of "
+                "vectors as an array; compile it again"
+            )
+        return None
+    key = (identity, device, "permutation")
     with kept.lock:
         if key not in kept.operands:
             weights = StoredWeights.of(qw)
-            order: Any = weights.read("permutation") if "permutation" in weights.types else None
-            if order is not None:
-                check_permutation(order, product.k, "qw: permutation")
-            if product.vector_order:
-                order = order_of_vectors(product.k, product.vector_order, order)
+            order: Any = weights.read("permutation")
+            check_permutation(order, product.k, "qw: permutation")
             kept.operands[key] = upload(order, PERMUTATION_TYPE, device)
         return kept.operands[key]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNIT_K: Final = 64
 """Of which padded rows are multiples: a row of x of a unit is what tensor copies swizzle."""
-_LANES: Final = 4
+LANES: Final = 4
 
 
 def padded_columns(k: int) -> int:
@@ -27,18 +27,15 @@ def padded_columns(k: int) -> int:
     return -(-k // UNIT_K) * UNIT_K
 
 
-def order_of_vectors(k: int, vector: int, permutation: NDArray[Any] | None = None) -> NDArray[Any]:
+def order_of_vectors(k: int, vector: int) -> NDArray[Any]:
     """int32 [padded_columns(k)]: which column of x has each place; k for places of zeros.
 
-    k            columns of x
-    vector       weights of a vector: 2, 4, 8 or 16
-    permutation  [k], of weights with one: which column of x is that of each weight; None: its own
+    k       columns of x
+    vector  weights of a vector: 2, 4, 8 or 16
     """
     import numpy as np
 
-    block = np.arange(_LANES * vector).reshape(_LANES, vector // 2, 2).transpose(1, 0, 2).reshape(-1)
+    block = np.arange(LANES * vector).reshape(LANES, vector // 2, 2).transpose(1, 0, 2).reshape(-1)
     starts = np.arange(0, padded_columns(k), block.size)
-    weights = (starts[:, None] + block).reshape(-1)
-    columns = np.arange(k) if permutation is None else permutation
-    order: NDArray[Any] = np.append(columns, k)[np.minimum(weights, k)].astype(np.int32)
+    order: NDArray[Any] = np.minimum((starts[:, None] + block).reshape(-1), k).astype(np.int32)
     return order

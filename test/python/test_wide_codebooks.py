@@ -11,6 +11,7 @@ import lowlp
 from lowlp import QuantizedTensor
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
@@ -19,6 +20,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.ops import linear_on_cpu
 from lowlp_runtime import LowlpValueError
+from lowlp_runtime.ordered_rows import launch_numbers
 from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
@@ -132,15 +134,31 @@ def test_linear_puts_x_in_order(k: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_order_of_vectors() -> None:
     assert order_of_vectors(64, 8)[:16].tolist() == [0, 1, 8, 9, 16, 17, 24, 25, 2, 3, 10, 11, 18, 19, 26, 27]
     assert order_of_vectors(64, 2).tolist() == list(range(64))
-    permutation = np.random.default_rng(4).permutation(72)
     for vector in (4, 8, 16):
-        order = order_of_vectors(72, vector, permutation)
+        order = order_of_vectors(72, vector)
         assert len(order) == padded_columns(72) == 128
         assert sorted(order) == [*range(72), *[72] * 56]
         # Lane t has registers p of a block: of both operands the same weights.
         block = order[: 4 * vector].reshape(vector // 2, 4, 2)
         for lane in range(4):
-            assert np.array_equal(block[:, lane].reshape(-1), permutation[lane * vector : (lane + 1) * vector])
+            assert block[:, lane].reshape(-1).tolist() == list(range(lane * vector, (lane + 1) * vector))
+
+
+@pytest.mark.parametrize(
+    ("k", "vector", "aligned"),
+    [(4104, 8, True), (100, 4, False), (2000, 16, True), (68, 2, False), (36, 4, True), (1026, 2, True)],
+)
+def test_rows_in_the_order_of_vectors(k: int, vector: int, aligned: bool) -> None:
+    """Also of several parts, and of rows that end within a unit, and within what a thread loads."""
+    random = np.random.default_rng(k)
+    kernel, order = compile_cpu(vector_order_kernel(k, vector, aligned, True)), order_of_vectors(k, vector)
+    stride = k + 8 - k % 8 if aligned else k + 3
+    for m, multiprocessors in ((1, 132), (3, 1)):
+        memory = random.integers(0, 1 << 16, (m, stride), dtype=np.uint16)
+        y = np.full((m, padded_columns(k)), 7, np.uint16)
+        numbers: dict[str, Any] = launch_numbers(padded_columns(k), m, stride, multiprocessors)
+        kernel(x=memory.reshape(-1), y=y, **numbers)
+        np.testing.assert_array_equal(y, np.pad(memory[:, :k], ((0, 0), (0, 1)))[:, order])
 
 
 def test_schedules() -> None:
@@ -172,4 +190,4 @@ def test_the_inner_loop(tmp_path: Path) -> None:
     loaded = lowlp.load(tmp_path / "k.lowlp")
     assert loaded.description.product is not None and loaded.description.product.vector_order == 8
     before = loaded.binary.before
-    assert before is not None and before.description.name == "permute_columns"
+    assert before is not None and before.description.name == "order_vectors"

@@ -11,7 +11,7 @@ from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.launch import launch
 from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.ordered_rows import OrderedRows
-from lowlp_runtime.vector_order import order_of_vectors, padded_columns
+from lowlp_runtime.vector_order import padded_columns
 
 from .cases import Shape
 from .checking import OUR_TOLERANCE, poison, problem_of, reference, relative_error, sampled_columns, tolerance
@@ -64,7 +64,7 @@ class OurProduct:
         product = kernel.description.require_product()
         x, ordered = self.x[:m], None
         if product.vector_order:
-            x, ordered = self._in_order(kernel, product.vector_order, m)
+            x, ordered = self._in_order(kernel, m)
         numbers = product.launch_numbers(m, x.shape[1], None, self._prepared.multiprocessors)
 
         def arguments(y: Any) -> dict[str, Any]:
@@ -73,16 +73,15 @@ class OurProduct:
 
         return self.measure_kernel("lowlp", kernel, arguments, m, stream, effort, ordered)
 
-    def _in_order(self, kernel: KernelBinary, vector: int, m: int) -> tuple[Any, OrderedRows]:
+    def _in_order(self, kernel: KernelBinary, m: int) -> tuple[Any, OrderedRows]:
         """Rows in which the kernel before a product puts x in the order of vectors, and what launches it."""
         import torch
 
         assert kernel.before is not None
         k, device = self.shape.k, self.x.device
-        order = torch.from_numpy(order_of_vectors(k, vector)).to(device)
         made = torch.empty((m, padded_columns(k)), dtype=self.x.dtype, device=device)
         launcher, count = launcher_of(kernel.before), self._prepared.multiprocessors
-        return made, OrderedRows(launcher, order, made.shape[1], m, k, count, lambda: made)
+        return made, OrderedRows(launcher, None, made.shape[1], m, k, count, lambda: made)
 
     def measure_kernel(
         self,

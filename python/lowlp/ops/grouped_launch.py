@@ -30,7 +30,7 @@ from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
-from .linear_kernels import gpu_kernel, gpu_permuting_kernel
+from .linear_kernels import gpu_kernel, gpu_ordering_kernel
 from .linear_launch import allocator, columns_of_y, device_operands, first_call_in_capture, permutation_on
 from .quantized_x import OF_X, QuantizedX
 
@@ -218,7 +218,7 @@ def _bind(
     order = [product.required(role).name for role in roles]
     ordered = None
     if is_made:
-        permuting = gpu_permuting_kernel(k, x_aligned, early, device.arch, k).launcher
+        permuting = gpu_ordering_kernel(k, 0, x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
             permutation = permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)

@@ -19,7 +19,6 @@ from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, reason_for, schedule_for
 from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.measured import measured_gpus
-from lowlp.kernels.linear.operand_list import takes_vector_order
 from lowlp.kernels.linear.paths import check_path
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, GATED, OUTPUTS, SUMS, LinearSpec, check_weight
@@ -39,7 +38,7 @@ from lowlp_runtime.tiles import TooManyRowsError
 
 from .graph_breaks import outside_of_graphs, skip_frames
 from .invariance import invariance_of
-from .linear_kernels import compile_for_gpu, gpu_permuting_kernel
+from .linear_kernels import compile_for_gpu, gpu_ordering_kernel
 from .linear_launch import linear_on_gpu
 from .linear_on_cpu import linear_numpy
 from .quantized_linear import activation_of_kernel, check_compiled_path, quantized_linear
@@ -292,9 +291,9 @@ def compile_linear(
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     within = ordered_within(spec, schedule, most_rows, device) if permutation else None
     kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for, by_path, reason)
-    if within or not permutation or takes_vector_order(spec, schedule):
+    if within or not permutation:
         return kernel
-    before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)
+    before = gpu_ordering_kernel(columns, 0, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 

@@ -9,9 +9,10 @@ from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
+from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.fitting import scale_bytes
 from lowlp.kernels.linear.gating import gating_kernel
-from lowlp.kernels.linear.operand_list import product_of, takes_vector_order
+from lowlp.kernels.linear.operand_list import product_of, vector_order_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.paths import Path
 from lowlp.kernels.linear.permuting import permuting_kernel
@@ -20,7 +21,7 @@ from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import SUMS, LinearSpec
 from lowlp.kernels.linear.warpgroup_layouts import ends_with_scales
-from lowlp_runtime.vector_order import padded_columns
+from lowlp.language import Kernel
 
 _kernels = Once()
 
@@ -44,30 +45,31 @@ def has_gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> bool:
     return _kernels.has((spec, schedule, arch))
 
 
-def cpu_permuting_kernel(k: int, aligned: bool, columns: int | None = None) -> CpuKernel:
-    """What puts the columns of x in the order of packed weights, for the CPU target; see `permuting_kernel`."""
-
-    columns = columns or k
+def cpu_ordering_kernel(k: int, vector: int, aligned: bool) -> CpuKernel:
+    """What puts the columns of x in the order of vectors of `vector` weights, or of permuted weights where it is 0, for
+    the CPU target; see `vector_order_kernel` and `permuting_kernel`."""
 
     def make() -> CpuKernel:
-        return compile_cpu(permuting_kernel(k, aligned, False, DEFAULT_ARCH, columns))
+        return compile_cpu(_ordering(k, vector, aligned, False, DEFAULT_ARCH))
 
-    kernel: CpuKernel = _kernels.get(("permuting", k, aligned, columns, "cpu"), make)
+    kernel: CpuKernel = _kernels.get(("ordering", k, vector, aligned, "cpu"), make)
     return kernel
 
 
-def gpu_permuting_kernel(
-    k: int, aligned: bool, dependent_launch: bool, arch: str, columns: int | None = None
-) -> CompiledKernel:
+def gpu_ordering_kernel(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> CompiledKernel:
     """The same for an architecture."""
 
-    columns = columns or k
-
     def make() -> CompiledKernel:
-        return compile(permuting_kernel(k, aligned, dependent_launch, arch, columns), arch)
+        return compile(_ordering(k, vector, aligned, dependent_launch, arch), arch)
 
-    kernel: CompiledKernel = _kernels.get(("permuting", k, aligned, dependent_launch, columns, arch), make)
+    kernel: CompiledKernel = _kernels.get(("ordering", k, vector, aligned, dependent_launch, arch), make)
     return kernel
+
+
+def _ordering(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> Kernel:
+    if vector:
+        return vector_order_kernel(k, vector, aligned, dependent_launch)
+    return permuting_kernel(k, aligned, dependent_launch, arch)
 
 
 def _of_gating(columns: int, epilogue: str, out: str, dependent_launch: bool, arch: str) -> tuple[object, ...]:
@@ -109,9 +111,10 @@ def compile_for_gpu(
         notes=notes_of(spec, schedule, path, reason),
         product=product_of(spec, schedule, rows),
     )
-    if not takes_vector_order(spec, schedule):
+    vector = vector_order_of(spec, schedule)
+    if not vector:
         return kernel
-    before = gpu_permuting_kernel(spec.k, True, spec.dependent_launch, kernel.arch, padded_columns(spec.k))
+    before = gpu_ordering_kernel(spec.k, vector, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 
@@ -153,8 +156,8 @@ def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
 
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
-    if takes_vector_order(spec, schedule):
-        is_twice = spec.vectors is not None and spec.vectors.has_book_scales and spec.activation == "bf16"
+    if spec.vectors and schedule.warpgroups:
+        is_twice = spec.vectors.has_book_scales and spec.activation == "bf16"
         types = "f16 and bf16" if is_twice else spec.activation
         sums = f", sums of books rounded to {types}" if schedule.scales_on == "weights" else ""
         return f"on f32 accumulators{sums}"

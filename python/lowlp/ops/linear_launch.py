@@ -26,7 +26,7 @@ from lowlp.kernels.linear.operand_list import (
     operands_as_meant,
     operands_of_weights,
     product_of,
-    takes_vector_order,
+    vector_order_of,
 )
 from lowlp.kernels.linear.operands import (
     for_weights,
@@ -53,13 +53,13 @@ from lowlp_runtime.operands import Operand
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
-from lowlp_runtime.vector_order import order_of_vectors, padded_columns
+from lowlp_runtime.vector_order import padded_columns
 
 from .graph_breaks import outside_of_graphs
 from .linear_kernels import (
     gpu_gating_kernel,
     gpu_kernel,
-    gpu_permuting_kernel,
+    gpu_ordering_kernel,
     has_gpu_gating_kernel,
     has_gpu_kernel,
 )
@@ -364,7 +364,7 @@ def _bind(
         if by_slabs is not None:
             return _BoundCall(None, allocate, None, {}, None, by_slabs)
     within = None
-    vector = _vector_of_order(spec, schedule)
+    vector = vector_order_of(spec, schedule)
     if vector:
         x_stride = padded_columns(qw.shape[1])
     elif qw.permutation is not None:
@@ -390,11 +390,11 @@ def _bind(
     ordered = None
     if vector or (qw.permutation is not None and not within):
         width = padded_columns(qw.shape[1]) if vector else qw.shape[1]
-        permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, device.arch, width).launcher
+        ordering = gpu_ordering_kernel(qw.shape[1], vector, x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
-            permutation = permutation_on(qw, x.device, vector)
+            permutation = None if vector else permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)
-        ordered = OrderedRows(permuting, permutation, width, m, strides[0], multiprocessors(ordinal), rows)
+        ordered = OrderedRows(ordering, permutation, width, m, strides[0], multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order, ordinal), allocate, ordered, tensors)
 
 
@@ -435,9 +435,7 @@ def _gating(spec: LinearSpec, m: int, x: Any, early: bool, captured: bool) -> Bo
 
 def _is_ready(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, arch: str, device: Any) -> bool:
     """Whether the kernel is compiled and what it takes of the weights on the device, from calls before."""
-    vector = _vector_of_order(spec, schedule)
-    needs_order = bool(vector) or qw.permutation is not None
-    has_order = not needs_order or _order_key(device, vector) in _kept.of(qw).operands
+    has_order = qw.permutation is None or _order_key(device) in _kept.of(qw).operands
     return has_order and _has_operands(qw, spec, schedule, device) and has_gpu_kernel(spec, schedule, arch)
 
 
@@ -447,25 +445,16 @@ def _has_operands(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, dev
     return all(operand in held for operand in operands_of_weights(spec, schedule))
 
 
-def _vector_of_order(spec: LinearSpec, schedule: Schedule) -> int:
-    """The weights of a vector in whose order x is to come; 0: it comes as it is, or in that of the weights."""
-    return spec.vectors.vector if spec.vectors and takes_vector_order(spec, schedule) else 0
+def _order_key(device: Any) -> str:
+    return f"{device} permutation"
 
 
-def _order_key(device: Any, vector: int) -> str:
-    return f"{device} permutation" + (f" of vectors of {vector}" if vector else "")
-
-
-def permutation_on(qw: QuantizedTensor, device: Any, vector: int = 0) -> Any:
-    """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives.
-
-    vector  the weights of a vector, in whose order x is to come; 0: in that of the weights alone
-    """
-    kept, key = _kept.of(qw), _order_key(device, vector)
+def permutation_on(qw: QuantizedTensor, device: Any) -> Any:
+    """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives."""
+    kept, key = _kept.of(qw), _order_key(device)
     with kept.lock:
         if key not in kept.operands:
-            order: Any = order_of_vectors(qw.shape[1], vector, qw.permutation) if vector else qw.permutation
-            kept.operands[key] = {"permutation": upload(order, PERMUTATION_TYPE, device)}
+            kept.operands[key] = {"permutation": upload(qw.permutation, PERMUTATION_TYPE, device)}
         return kept.operands[key]["permutation"]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from lowlp.errors import LowlpTypeError
 from lowlp.kernels.linear.activations import FLOATS
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
-from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of, takes_vector_order
+from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of, vector_order_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.scaled_weights import fit_of
 from lowlp.kernels.linear.schedule import Schedule
@@ -20,9 +20,9 @@ from lowlp.schedules.device import H200
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
 from lowlp_runtime.ordered_rows import row_stride
-from lowlp_runtime.vector_order import order_of_vectors
+from lowlp_runtime.vector_order import padded_columns
 
-from .linear_kernels import cpu_kernel, cpu_permuting_kernel
+from .linear_kernels import cpu_kernel, cpu_ordering_kernel
 from .linear_launch import check_shapes, columns_of_y
 from .quantized_x import QuantizedX
 
@@ -53,9 +53,8 @@ def linear_numpy(
     aligned = spec.aligned
     given["y"] = y.reshape(-1, n)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
-    if spec.vectors and takes_vector_order(spec, schedule):
-        order = order_of_vectors(k, spec.vectors.vector, qw.permutation)
-        rows, stride = ordered_on_cpu(rows, stride, x_aligned, order)
+    if vector := vector_order_of(spec, schedule):
+        rows, stride = ordered_on_cpu(rows, stride, x_aligned, padded_columns(k), vector=vector)
     elif qw.permutation is not None and quantized:
         rows = np.ascontiguousarray(rows[:, qw.permutation])
         stride = k
@@ -66,7 +65,7 @@ def linear_numpy(
             spec, schedule = within
             given["permutation"] = qw.permutation
         else:
-            rows, stride = ordered_on_cpu(rows, stride, x_aligned, qw.permutation)
+            rows, stride = ordered_on_cpu(rows, stride, x_aligned, k, permutation=qw.permutation)
     given["x"] = memory_of_rows(rows)
     given.update(product_of(spec, schedule).launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS))
     product.run(spec, schedule, given)
@@ -137,13 +136,17 @@ def product_on_cpu(
     return x, found
 
 
-def ordered_on_cpu(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
-    """Rows of x with their columns in the order of packed weights, aligned, and their stride."""
-    (m, k), columns = rows.shape, len(permutation)
+def ordered_on_cpu(
+    rows: AnyArray, stride: int, aligned: bool, columns: int, *, vector: int = 0, permutation: AnyArray | None = None
+) -> tuple[AnyArray, int]:
+    """Rows of x with so many columns in the order of vectors, or of a permutation; aligned, and their stride."""
+    m, k = rows.shape
     made = np.empty((m, row_stride(columns)), np.uint16)
-    given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "permutation": permutation, "y": made}
+    given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "y": made}
+    if permutation is not None:
+        given["permutation"] = permutation
     given.update(ordering_numbers(columns, m, stride, CPU_MULTIPROCESSORS))
-    cpu_permuting_kernel(k, aligned, columns)(**given)
+    cpu_ordering_kernel(k, vector, aligned)(**given)
     return made.view(rows.dtype)[:, :columns], row_stride(columns)
 
 

@@ -14,6 +14,7 @@ from lowlp import language as ll
 from lowlp.numeric.vectors import Vectors
 from lowlp_runtime.operands import ROWS, Operand
 from lowlp_runtime.product import Product
+from lowlp_runtime.vector_order import padded_columns
 
 from .integer_sums import takes_sums_of_rows, takes_sums_of_weights
 from .scaled_weights import fit_of
@@ -47,7 +48,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         epilogue=spec.epilogue,
         tiles=tiling(spec, schedule) if _has_tiles(spec, schedule) and not spec.experts else None,
         super_group_size=spec.super_group_size if spec.super_scale else None,
-        vector_order=spec.vectors.vector if spec.vectors and takes_vector_order(spec, schedule) else None,
+        vector_order=vector_order_of(spec, schedule) or None,
     )
 
 
@@ -59,13 +60,17 @@ def operands_of_weights(spec: LinearSpec, schedule: Schedule | None = None) -> t
 
 def _has_tiles(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether blocks share the work as `tiling` says; else each has a tile of the grid."""
-    return schedule.stages > 0 and (not spec.vectors or takes_vector_order(spec, schedule))
+    return schedule.stages > 0 and (not spec.vectors or schedule.warpgroups > 0)
 
 
-def takes_vector_order(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether x comes in the order of vectors, padded, as a kernel before this one makes it
-    (`lowlp_runtime.vector_order`)."""
-    return spec.vectors is not None and schedule.stages > 0 and schedule.warpgroups > 0
+def vector_order_of(spec: LinearSpec, schedule: Schedule) -> int:
+    """The weights of a vector in whose order x comes, padded, as a kernel before this one makes it
+    (`lowlp_runtime.vector_order`); 0: x comes as it is, or in the order of the weights. For vectors of two weights that
+    is one order, so that x is taken as it is where its rows are aligned and need no padding."""
+    if spec.vectors is None or not schedule.warpgroups:
+        return 0
+    vector: int = spec.vectors.vector
+    return 0 if vector == 2 and spec.aligned and spec.k == padded_columns(spec.k) else vector
 
 
 def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
@@ -163,7 +168,7 @@ def _divisor(operand: Operand, spec: LinearSpec) -> int:
 
 
 def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Parameter:
-    is_made = operand.role in ("x", "x_stride") and takes_vector_order(spec, schedule)
+    is_made = operand.role in ("x", "x_stride") and vector_order_of(spec, schedule) > 0
     if operand.element == "i64":
         return ll.integer(64, divisible_by=_divisor(operand, spec) if spec.aligned or is_made else 1)
     if not operand.is_array:

@@ -24,15 +24,13 @@ _RESERVED_BYTES = 1024
 """Of shared memory, which the architecture keeps for itself."""
 
 
-def permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str, columns: int | None = None) -> ll.Kernel:
+def permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str) -> ll.Kernel:
     """The block program for rows of `k` elements; its parameters are those of `lowlp_runtime.ordered_rows`.
 
-    columns           of the result, k and more, where the permutation names places k for zeros; None: k
     aligned           x is 16-byte aligned and its row stride a multiple of 8 elements: wide loads
     dependent_launch  as for `LinearSpec`, of the permutation
     """
-    columns = k if columns is None else columns
-    parts = -(-columns // PART)
+    parts = -(-k // PART)
     held_bytes = 2 * PART * parts
     in_shared = held_bytes <= target(arch).max_shared_bytes_per_block - _RESERVED_BYTES
     layout = spatial(_THREADS) * local(PART // _THREADS)
@@ -42,8 +40,8 @@ def permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str, c
             ll.launch_dependents()
         row, first = ll.block_indices()
         x_view = ll.view_global(x, shape=[m, k], strides=[x_stride, 1])
-        y_view = ll.view_global(y, shape=[m, columns], strides=[row_stride(columns), 1])
-        order_view = ll.view_global(permutation, shape=[columns])
+        y_view = ll.view_global(y, shape=[m, k], strides=[row_stride(k), 1])
+        order_view = ll.view_global(permutation, shape=[k])
         places = ll.load_global(order_view, offsets=[first * PART], layout=layout)
         if dependent_launch:
             # What was in front of it on the stream may have written x, and may read y.

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
+from ..operand_list import vector_order_of
 from ..operands import NUMPY_TYPES
 from ..schedule import Schedule
 from ..spec import LinearSpec
@@ -296,5 +297,5 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
         fills = waves * (_SWITCH + books.taken / _LINE_BYTES)
     compute = (stages * cycles + of_tiles + fills) / device.cycles_per_us
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
-    ordering = _ORDER_US + 4.0 * m * spec.k / device.bytes_per_us
+    ordering = _ORDER_US + 4.0 * m * spec.k / device.bytes_per_us if vector_order_of(spec, schedule) else 0.0
     return device.launch_us + ordering + max(compute, memory) + 0.06 * min(compute, memory) + ending

@@ -27,10 +27,12 @@ def row_stride(columns: int) -> int:
     return -(-columns // _WIDE_ELEMENTS) * _WIDE_ELEMENTS
 
 
-def launch_numbers(columns: int, m: int, x_stride: int, multiprocessors: int) -> dict[str, int]:
-    """The numbers of a launch by name: of few rows, each is shared by as many blocks as fill the GPU twice."""
-    parts = -(-columns // PART)
-    return {"m": m, "x_stride": x_stride, "blocks_of_row": min(parts, max(1, 2 * multiprocessors // max(1, m)))}
+def launch_numbers(columns: int, m: int, x_stride: int, multiprocessors: int, gathers: bool = True) -> dict[str, int]:
+    """The numbers of a launch by name: of few rows, each is shared by as many blocks as run at once; or as fill the GPU
+    twice, where each block brings the row to shared memory and `gathers` from there."""
+    parts, of_multiprocessor = -(-columns // PART), 2 if gathers else 8
+    blocks = of_multiprocessor * multiprocessors // max(1, m)
+    return {"m": m, "x_stride": x_stride, "blocks_of_row": min(parts, max(1, blocks))}
 
 
 class OrderedRows:
@@ -53,7 +55,9 @@ class OrderedRows:
         multiprocessors: int,
         allocate: Callable[[], Any],
     ) -> None:
-        kept: dict[str, int | float] = dict(launch_numbers(columns, m, x_stride, multiprocessors))
+        kept: dict[str, int | float] = dict(
+            launch_numbers(columns, m, x_stride, multiprocessors, permutation is not None)
+        )
         if permutation is not None:
             kept["permutation"] = launcher.read("permutation", permutation)
         self._launch: BoundLaunch = launcher.bind(kept, ["x", "y"])

@@ -167,7 +167,11 @@ def run_as(qw: QuantizedTensor, x: Any, schedule: Schedule, epilogue: str = "") 
         ("vec8:1x8:f16", 48, 512, 64, 3, [Schedule(8, 2, stages=4, row_tiles=2)]),  # groups within a unit
         ("vec2:1x8:f16:32x*", 64, 256, 128, 9, [Schedule(16, 2, stages=3, row_tiles=1)]),
         ("vec8:2x12:f8e4m3", 40, 512, 256, 5, [Schedule(8, 2, stages=3, row_tiles=2, steps=2)]),
-        ("e8p+e81b", 32, 512, 512, 5, [Schedule(8, 2, stages=3, row_tiles=1)]),
+        ("e8p+e81b", 32, 512, 512, 5, [Schedule(8, 2, stages=3, row_tiles=1, staged_rows=rows) for rows in (0, 4)]),
+        # Stages of fewer rows than there are columns.
+        ("vec8:1x8:f16", 48, 512, 64, 3, [Schedule(8, 2, stages=3, row_tiles=1, staged_rows=rows) for rows in (1, 2)]),
+        ("vec4:1x8:f16:64x128", 128, 384, 64, 5, [Schedule(8, 2, stages=4, row_tiles=2, staged_rows=4)]),
+        ("vec16:1x8:bf16", 40, 1024, 1024, 2, [Schedule(8, 1, stages=2, row_tiles=1, staged_rows=2)]),
     ],
 )
 def test_any_division_of_the_work_gives_the_same(
@@ -188,7 +192,8 @@ def test_schedules() -> None:
     random = np.random.default_rng(5)
     qw = weights(random, vectors_of("vec8:2x8:f16"), 256, 512, 512)
     spec = spec_for(qw, "f16", "f16", aligned=True)
-    assert schedule_for(spec, 3).stages and schedule_for(spec, 1, batch_invariant=True) == schedule_for(spec, 3)
+    few, alone = schedule_for(spec, 3), schedule_for(spec, 1, batch_invariant=True)
+    assert few.stages and alone == dataclasses.replace(few, staged_rows=1)
     assert schedule_for(spec, 200).columns == 64
     assert schedule_for(dataclasses.replace(spec, n=57344, k=8192), 8).blocks_per_sm == 2
     assert not schedule_for(spec_for(qw, "f16", "f16"), 1).stages

@@ -46,7 +46,7 @@ _CHOICES: Final[dict[str, Sequence[object]]] = {
     "column_tiles": (1, 2, 4),
     "cluster": (1, 2, 4, 8),
     "kept_rows": KEPT_ROWS,
-    "staged_rows": (0, 1),
+    "staged_rows": (0, 1, 2, 4),
     "aligned_shares": (False, True),
     "multicast": (1, 2),
     "splits": SPLITS,
@@ -81,7 +81,8 @@ class Schedule:
     parts_type     of accumulators of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes,
                    which rounds them, infinite beyond its range; for results of f16 without tables and second scale
     kept_rows      0: x comes in stages; 1, 2, 4 or 8: a block keeps so many rows of x, and m is no more
-    staged_rows    of x that come in a stage: 0, as many as `columns`, or 1, which all columns get; then m is 1
+    staged_rows    of x that come in a stage: 0, as many as `columns`, or 1, which all columns get; then m is 1. Of
+                   codebooks also 2 and 4, which columns get in turn; a block has results for so many
 
     With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
     are of 64 rows and of a warpgroup, and the following count:

@@ -16,7 +16,7 @@ from ..spec import LinearSpec
 from .entries import are_global
 from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
-from .schedules import codebook_schedule, codebook_us, splits_of, with_kept_entries
+from .schedules import codebook_schedule, codebook_us, splits_of, with_kept_entries, with_staged_rows
 from .wide import can_look_up_wide
 from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
 
@@ -53,8 +53,11 @@ def book_schedule(
     entry = measured_books(spec, m, device, gpu, among)
     if entry and (can_go_wide if entry.schedule.warpgroups else entry.schedule.splits == splits):
         found = _for_rows(entry.schedule, m)
+        if found.warpgroups:
+            return found
+        found = with_staged_rows(spec, found, m)
         # Files that do not say how many entries are kept are of kernels that kept none.
-        return found if found.warpgroups or found.kept_entries else with_kept_entries(spec, found, device)
+        return found if found.kept_entries else with_kept_entries(spec, found, device)
     wide = wide_codebook_schedule(spec, m, device) if can_go_wide else None
     return wide or codebook_schedule(spec, m, device, splits)
 

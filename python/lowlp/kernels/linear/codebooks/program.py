@@ -66,16 +66,16 @@ class _Block:
             # Of what is loaded ahead.
             end = ll.minimum(self.part.stop * plan.granule, spec.k)
             self.last_unit = (end - 1) // plan.unit_k
-        blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
+        blocks_of_columns = ll.ceildiv(m, plan.staged_rows)
         self.row = block // blocks_of_columns * plan.rows
-        self.column = block % blocks_of_columns * plan.schedule.columns
+        self.column = block % blocks_of_columns * plan.staged_rows
         x_shape = [spec.k // plan.segment, m, plan.segment]
         self.x_view = ll.view_global(operands.x, shape=x_shape, strides=[plan.segment, operands.x_stride, 1])
         if plan.stages:
-            of_unit, columns = [plan.chunks, m, plan.chunk_k], plan.schedule.columns
+            of_unit, rows = [plan.chunks, m, plan.chunk_k], plan.staged_rows
             strides = [plan.unit_k, plan.chunk_k, operands.x_stride, 1]
             self.x_view = ll.view_global(operands.x, shape=[spec.k // plan.unit_k, *of_unit], strides=strides)
-            self.x_shared = ll.alloc_shared(spec.activation, [plan.stages, plan.chunks, columns, plan.chunk_k])
+            self.x_shared = ll.alloc_shared(spec.activation, [plan.stages, plan.chunks, rows, plan.chunk_k])
         if plan.exchanges:
             self.w_shared = ll.alloc_shared(spec.activation, [plan.vectors.books, plan.rows, plan.unit_k])
         self.w_view = packed_view(spec, operands.weights)
@@ -116,7 +116,7 @@ class _Block:
             self.x_shared,
             view_offsets=[unit, 0, self.column, 0],
             offsets=[stage, 0, 0, 0],
-            shape=[plan.chunks, plan.schedule.columns, plan.chunk_k],
+            shape=[plan.chunks, plan.staged_rows, plan.chunk_k],
         )
         ll.copy_async_commit()
 
@@ -195,7 +195,9 @@ class _Block:
         """The sums with the products of a chunk, which begins `in_segment` weights after the segment does."""
         plan = self.plan
         if plan.stages:
-            x_rows = ll.load_shared(self.x_shared, offsets=[stage, chunk, 0, 0], layout=plan.x, in_bounds=True)
+            at = [stage, chunk, 0, 0]
+            x_rows = ll.load_shared(self.x_shared, offsets=at, layout=plan.x_of_stage, in_bounds=True)
+            x_rows = ll.view(x_rows, dtype=plan.spec.activation, layout=plan.x)
         else:
             x_rows = ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x)
         x_tile = ll.transpose(x_rows)
@@ -371,7 +373,9 @@ class _Block:
         if spec.residual:
             r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
         result = finished(spec, accumulators, operands, r_view, self.row, self.column)
-        y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+        # Columns after those of the staged rows have some of these once more.
+        end = ll.minimum(operands.m, self.column + self.plan.staged_rows)
+        y_view = view_of_result(spec, operands.y, end, spec.columns_of_y)
         ll.store_global(result, y_view, offsets=[self.row, self.column])
 
     def make_tile(self) -> None:
@@ -404,7 +408,10 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     if schedule.kept_entries > most_kept:
         return False
     if not schedule.stages:
-        return not plan.exchanges
+        return not plan.exchanges and not schedule.staged_rows
+    # Fewer rows than columns lie in no order that an exchange reads.
+    if schedule.staged_rows and (schedule.columns > 8 or plan.exchanges):
+        return False
     are_units = spec.k % plan.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
     is_plain = schedule.slices == 1 and not schedule.warpgroups
     # Parts begin at the same units whatever a stage has, so that rows of x have the same bits.

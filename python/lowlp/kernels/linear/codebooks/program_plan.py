@@ -28,6 +28,7 @@ class ProgramPlan:
     exchanges      whether vectors go through shared memory
     sums           accumulators beside the result
     stages         of x in shared memory; 0: none
+    staged_rows    of x in a stage, and of results that a block has
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -38,6 +39,7 @@ class ProgramPlan:
         self.row_tiles = schedule.row_tiles if schedule.stages else spec.rows_of_unit // 16
         self.unit_k = spec.unit_k * (schedule.steps if schedule.stages else 1)
         self.column_tiles = schedule.columns // 8
+        self.staged_rows = schedule.staged_rows or schedule.columns
         self.rows = 16 * schedule.warps * self.row_tiles
         step_k = LANES * vectors.vector
         self.chunk_k = max(STEP_K, step_k)
@@ -70,7 +72,7 @@ class ProgramPlan:
 
     def tiles(self, m: Any) -> tuple[Any]:
         """Of y^T, for m rows of x."""
-        return (ll.ceildiv(m, self.schedule.columns) * -(-self.spec.columns_of_y // self.rows),)
+        return (ll.ceildiv(m, self.staged_rows) * -(-self.spec.columns_of_y // self.rows),)
 
     def codes(self, books: int) -> Layout:
         """How threads hold the codes of so many books for a unit of each warp, [rows, codes]."""
@@ -91,8 +93,19 @@ class ProgramPlan:
     @property
     def x(self) -> Layout:
         """How threads hold x of a chunk, [rows of x, weights], of which all warps hold the same."""
-        replicas = reduce(spatial(1, 1, self.schedule.warps), dims=[2])
         if self.exchanges:
-            return replicas * column_local(self.column_tiles, self.chunk_k // STEP_K) * X_FRAGMENT
+            return self._replicas * column_local(self.column_tiles, self.chunk_k // STEP_K) * X_FRAGMENT
         fragments = local(self.column_tiles, self.steps) * spatial(8, LANES) * local(1, self.vectors.vector)
-        return replicas * fragments
+        return self._replicas * fragments
+
+    @property
+    def x_of_stage(self) -> Layout:
+        """The same of a stage that has fewer rows than there are columns, which get them in turn."""
+        if self.staged_rows >= 8:
+            return self.x
+        rows = reduce(spatial(8 // self.staged_rows, self.staged_rows, LANES), dims=[0])
+        return self._replicas * local(1, self.steps) * rows * local(1, self.vectors.vector)
+
+    @property
+    def _replicas(self) -> Layout:
+        return reduce(spatial(1, 1, self.schedule.warps), dims=[2])

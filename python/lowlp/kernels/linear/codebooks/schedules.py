@@ -17,7 +17,7 @@ from typing import Final
 from lowlp.schedules.device import Device
 
 from ..candidates import plain_schedule
-from ..schedule import Schedule
+from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
 from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
 from .program import has_codebook_program, may_keep_entries
@@ -40,6 +40,9 @@ _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
 _GATE_REGISTERS: Final = 32
 """The same where it has parts of gate and up."""
+_MOST_STAGED: Final = 4
+_LEAST_VECTOR: Final = 4
+"""Rows of x, and weights of a vector, of which stages have fewer rows than there are columns."""
 _STEPS: Final = (4, 2, 1)
 _MOST_STAGE_K: Final = 256
 """Weights of a row in a stage of several units: more take registers for codes and save little."""
@@ -114,7 +117,20 @@ def codebook_schedule(spec: LinearSpec, m: int, device: Device, splits: int | No
 
     splits  in how many parts K is divided; None: as few as are best
     """
-    return _with_splits(spec, m, device, splits or splits_of(spec, device)) or plain_schedule(spec, m)
+    found = _with_splits(spec, m, device, splits or splits_of(spec, device))
+    return with_staged_rows(spec, found, m) if found else plain_schedule(spec, m)
+
+
+def with_staged_rows(spec: LinearSpec, schedule: Schedule, m: int) -> Schedule:
+    """The schedule, whose stages have no more than m rows of x, or a power of two, where that takes fewer cycles of
+    shared memory: lanes that read the same are served together."""
+    vectors = spec.vectors
+    assert vectors is not None
+    rows = 1 << (max(m, 1) - 1).bit_length()
+    # Of vectors of 2 a load has the 128 bytes of a cycle for 8 rows.
+    if rows > _MOST_STAGED or not schedule.stages or schedule.columns > 8 or vectors.vector < _LEAST_VECTOR:
+        return schedule
+    return schedule if schedule.codebooks in THROUGH_SHARED else replace(schedule, staged_rows=rows)
 
 
 def columns_for(m: int) -> int:

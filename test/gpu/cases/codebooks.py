@@ -15,7 +15,10 @@ import lowlp
 from cases.case import EXAMPLES, Case
 from cases.linears import linear_case
 from lowlp import language as ll
+from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp_runtime.ordered_rows import launch_numbers
+from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from test_linear_codebooks import vectors_of, weights
@@ -119,7 +122,8 @@ def side_by_side(arch: str) -> Iterator[Case]:
 WIDE: dict[str, Any] = {"stages": 2, "warpgroups": 2, "row_tiles": 1}
 LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("vec8:2x8:f16", 9, 512, Schedule(16, 4, stages=3, row_tiles=2, steps=2, splits=2, blocks_per_sm=2)),
-    ("vec8:1x8:f16", 1, 512, Schedule(8, 2, stages=4, row_tiles=2)),
+    ("vec8:1x8:f16", 1, 512, Schedule(8, 2, stages=4, row_tiles=2, staged_rows=1)),
+    ("vec4:1x8:f16", 6, 512, Schedule(8, 4, stages=3, row_tiles=1, splits=2, staged_rows=4)),
     ("vec4:1x8:f16:256x256", 5, 512, Schedule(8, 8, stages=2, row_tiles=2, steps=2)),
     ("vec8:2x8:f16", 2, 1024, Schedule(8, 4, row_tiles=2, splits=3, partial_sums=True, kept_rows=2)),
     ("vec8:1x8:int8", 1, 1280, Schedule(8, 8, splits=2, row_tiles=1, partial_sums=True, kept_rows=1)),
@@ -130,6 +134,7 @@ LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("e8p+e8p", 16, 512, Schedule(16, 7, stages=3, row_tiles=1)),
     ("vec8:2x8:f16", 70, 520, Schedule(64, steps=2, **WIDE)),
     ("vec4:1x8:f16:256x256", 130, 512, Schedule(128, steps=2, share_tiles=False, **WIDE)),
+    ("vec2:1x8:f16", 40, 256, Schedule(40, steps=1, **WIDE)),
     ("vec8:2x12:f16", 100, 520, Schedule(88, column_tiles=2, steps=1, scales_on="weights", **WIDE)),
 )
 """Codec, rows of x, K, schedule."""
@@ -148,8 +153,21 @@ def linears(arch: str) -> Iterator[Case]:
         yield linear_case(name, qw, x, arch, 2e-3, schedule=schedule)
 
 
+def orders(arch: str) -> Iterator[Case]:
+    """Rows of x in the order of vectors, which end within a part, and within what a thread loads."""
+    for k, vector, aligned in ((4104, 8, True), (2084, 4, True), (208, 16, False), (70, 2, False)):
+        m, stride = 5, k + 8 - k % 8 if aligned else k + 3
+        x = np.random.default_rng(k).integers(0, 1 << 16, (m, stride), dtype=np.uint16)
+        wanted = np.pad(x[:, :k], ((0, 0), (0, 1)))[:, order_of_vectors(k, vector)]
+        kernel = lowlp.compile(vector_order_kernel(k, vector, aligned, False), arch)
+        numbers = launch_numbers(padded_columns(k), m, stride, 1, gathers=False)
+        arguments = {"x": x, "y": np.zeros_like(wanted), **numbers}
+        yield Case(f"vector_order_{vector}", kernel, arguments, "y", wanted, 0.0)
+
+
 def cases(arch: str) -> Iterator[Case]:
     yield from lookups(arch)
     yield from side_by_side(arch)
     yield from products(arch)
     yield from linears(arch)
+    yield from orders(arch)

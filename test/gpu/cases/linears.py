@@ -16,7 +16,7 @@ import lowlp
 from cases.case import Case
 from lowlp.errors import PaddingWarning
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.operand_list import product_of, takes_vector_order
+from lowlp.kernels.linear.operand_list import product_of, vector_order_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
@@ -70,9 +70,9 @@ def linear_case(
         operands = host_operands(qw, activation, epilogue, schedule)
     product = product_of(spec, schedule)
     rows = x
-    if spec.vectors and takes_vector_order(spec, schedule):
+    if vector := vector_order_of(spec, schedule):
         # Another kernel puts columns in this order.
-        order = order_of_vectors(k, spec.vectors.vector)
+        order = order_of_vectors(k, vector)
         rows = np.ascontiguousarray(np.pad(x, ((0, 0), (0, 1)))[:, order])
     given = {"x": rows, "bias": bias, "residual": residual, "y": np.zeros((m, columns), TYPES[out])}
     numbers = product.launch_numbers(m, rows.shape[1], None if residual is None else columns, MULTIPROCESSORS)

@@ -1,4 +1,5 @@
-"""Rows of x with their columns in the order in which weights are packed, made before a product by a kernel of its own.
+"""Rows of x with their columns in the order of permuted weights or of vectors, made before a product by a kernel of its
+own.
 
 The kernel's parameters, by name:
 
@@ -18,7 +19,7 @@ from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.launcher import Launcher
 
 PART: Final = 2048
-"""Elements of a row that a block gathers at a time."""
+"""Elements of a row that a block takes at a time."""
 _WIDE_ELEMENTS: Final = 8
 
 
@@ -27,7 +28,7 @@ def row_stride(columns: int) -> int:
     return -(-columns // _WIDE_ELEMENTS) * _WIDE_ELEMENTS
 
 
-def launch_numbers(columns: int, m: int, x_stride: int, multiprocessors: int, gathers: bool = True) -> dict[str, int]:
+def launch_numbers(columns: int, m: int, x_stride: int, multiprocessors: int, gathers: bool) -> dict[str, int]:
     """The numbers of a launch by name: of few rows, each is shared by as many blocks as run at once; or as fill the GPU
     twice, where each block brings the row to shared memory and `gathers` from there."""
     parts, of_multiprocessor = -(-columns // PART), 2 if gathers else 8

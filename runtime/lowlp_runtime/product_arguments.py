@@ -116,8 +116,14 @@ def _copied_rows(rows: Any, multiple: int) -> tuple[Any, int]:
 
 def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights) -> None:
     """Raises `LowlpValueError` unless the kernel reads weights that are stored so: in shape, codes, groups, family,
-    version of the packed format, and the types of what comes with them."""
+    version of the packed format, and the types of what comes with them; and for kernels that are too old."""
     name = kernel.description.name
+    before = [] if kernel.before is None else kernel.before.description.parameters
+    if product.vector_order and any(parameter.name == "permutation" for parameter in before):
+        raise LowlpValueError(
+            f"kernel: {name!r} was saved by an older lowlp, whose kernels took the order of vectors as an array; "
+            "compile it again"
+        )
     for what, found, wanted in (
         ("shape", list(weights.shape), [product.n, product.k]),
         ("codes", weights.code, product.code),

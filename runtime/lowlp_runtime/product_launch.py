@@ -18,7 +18,6 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.device import multiprocessors
-from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.operand_arrays import host_operands
@@ -243,14 +242,7 @@ def _permutation_on(
 ) -> Any:
     """The order of the columns of packed weights, a tensor on `device`, checked at its upload; None where no kernel
     before the product takes it."""
-    if kernel.before is None:
-        return None
-    if product.vector_order:
-        if any(parameter.name == "permutation" for parameter in kernel.before.description.parameters):
-            raise LowlpValueError(
-                f"kernel: {kernel.description.name!r} was saved by an older lowlp, whose kernels took the order of "
-                "vectors as an array; compile it again"
-            )
+    if kernel.before is None or product.vector_order:
         return None
     key = (identity, device, "permutation")
     with kept.lock:

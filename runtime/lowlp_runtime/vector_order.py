@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 UNIT_K: Final = 64
 """Of which padded rows are multiples: a row of x of a unit is what tensor copies swizzle."""
 LANES: Final = 4
+"""Of a row, which hold vectors side by side."""
 
 
 def padded_columns(k: int) -> int:
@@ -28,7 +29,8 @@ def padded_columns(k: int) -> int:
 
 
 def order_of_vectors(k: int, vector: int) -> NDArray[Any]:
-    """int32 [padded_columns(k)]: which column of x has each place; k for places of zeros.
+    """int32 [padded_columns(k)]: which column of x has each place; k for places of zeros. Kernels compute it; this is
+    what it is.
 
     k       columns of x
     vector  weights of a vector: 2, 4, 8 or 16

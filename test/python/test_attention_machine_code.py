@@ -21,7 +21,7 @@ def blocks_of_loop(ptx: str) -> list[str]:
     return [block for block in re.split(r"\n\$L__BB", ptx) if "mma.sync" in block]
 
 
-@pytest.mark.parametrize("kind", ["f16", "int4"])
+@pytest.mark.parametrize("kind", ["f16", "int8", "int4"])
 def test_a_tile_goes_from_wide_loads_to_products(kind: str) -> None:
     spec = AttentionSpec("f16", kind, 128, 8, 64, 4)
     schedule = default_schedule(spec)

@@ -1,5 +1,6 @@
 """`linear` by warpgroups with weights of codebooks, on the CPU target with its checks."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.ops import linear_on_cpu
+from lowlp.ops.linear_kernels import gpu_ordering_kernel
 from lowlp_runtime import LowlpValueError
 from lowlp_runtime.ordered_rows import launch_numbers
+from lowlp_runtime.product_arguments import check_weights
+from lowlp_runtime.stored_weights import StoredWeights
 from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
@@ -117,16 +121,32 @@ def test_books_whose_scales_lie_far_apart() -> None:
         assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
 
 
-@pytest.mark.parametrize("k", [256, 200])
-def test_linear_puts_x_in_order(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("codec", "k", "begin", "is_ordered"),
+    [
+        ("vec8:1x8:f16", 256, 3, True),
+        ("vec8:1x8:f16", 200, 3, True),
+        ("vec2:1x8:f16", 256, 8, False),  # in order as they are
+        ("vec2:1x8:f16", 256, 3, True),
+        ("vec2:1x8:f16", 200, 8, True),
+    ],
+)
+def test_linear_puts_x_in_order(
+    codec: str, k: int, begin: int, is_ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows that are not aligned, of a length that is no whole unit, with bias and residual."""
     random = np.random.default_rng(3)
-    qw = weights(random, vectors_of("vec8:1x8:f16"), 48, k, k)
-    x = random.standard_normal((70, k + 9)).astype(np.float16)[:, 3 : k + 3]
+    qw = weights(random, vectors_of(codec), 48, k, k)
+    memory = random.standard_normal((71, k + 16)).astype(np.float16)
+    # Numpy aligns to 16 bytes; strides are whole 16 bytes.
+    x = memory[:70, begin : k + begin]
     bias = random.standard_normal(48).astype(np.float32)
     residual = random.standard_normal((70, 48)).astype(np.float16)
     monkeypatch.setattr(linear_on_cpu, "schedule_for", lambda *_, **__: wide())
+    ordered, put = [], linear_on_cpu.ordered_on_cpu
+    monkeypatch.setattr(linear_on_cpu, "ordered_on_cpu", lambda *args, **of: ordered.append(1) or put(*args, **of))
     y = lowlp.linear(x, qw, bias=bias, residual=residual, out_dtype="f32")
+    assert bool(ordered) == is_ordered
     wanted = x.astype(np.float64) @ qw.dequantize().T + bias + residual
     assert np.linalg.norm(y - wanted) <= 1e-5 * np.linalg.norm(wanted)
 
@@ -156,7 +176,7 @@ def test_rows_in_the_order_of_vectors(k: int, vector: int, aligned: bool) -> Non
     for m, multiprocessors in ((1, 132), (3, 1)):
         memory = random.integers(0, 1 << 16, (m, stride), dtype=np.uint16)
         y = np.full((m, padded_columns(k)), 7, np.uint16)
-        numbers: dict[str, Any] = launch_numbers(padded_columns(k), m, stride, multiprocessors)
+        numbers: dict[str, Any] = launch_numbers(padded_columns(k), m, stride, multiprocessors, gathers=False)
         kernel(x=memory.reshape(-1), y=y, **numbers)
         np.testing.assert_array_equal(y, np.pad(memory[:, :k], ((0, 0), (0, 1)))[:, order])
 
@@ -165,12 +185,18 @@ def test_schedules() -> None:
     """By warpgroups for many rows and large weights, but not where one order of sums is asked for."""
     spec = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", aligned=True)
     assert not schedule_for(spec, 16).warpgroups and not schedule_for(spec, 1024, batch_invariant=True).warpgroups
-    many = schedule_for(spec, 1024)
-    assert many.warpgroups == 2 and many.scales_on == "weights"
+    wide_one = schedule_for(spec, 1024)
+    assert wide_one.warpgroups == 2 and wide_one.scales_on == "weights"
     # Results of f32 of few rows are of entries that are not rounded.
     exact = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", out="f32", aligned=True)
     assert schedule_for(exact, 64).scales_on == "accumulators"
     assert not schedule_for(LinearSpec(64, 256, "vec8:2x8:f16 channel f16"), 300).warpgroups
+    # Few rows by two blocks for each tile of small weights.
+    few, most, many = (schedule_for(LinearSpec(4096, 4096, "e8p channel f16", aligned=True), m) for m in (20, 64, 65))
+    assert (few.columns, few.cluster, most.columns, most.cluster, many.cluster) == (32, 2, 64, 2, 1)
+    for refused in (Schedule(8, 2, warpgroups=1), wide(staged_rows=1)):
+        with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes"):
+            linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16 channel f16", aligned=True), refused)
     with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes"):
         linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16:32x256 channel f16"), wide(share_tiles=False))
 
@@ -191,3 +217,21 @@ def test_the_inner_loop(tmp_path: Path) -> None:
     assert loaded.description.product is not None and loaded.description.product.vector_order == 8
     before = loaded.binary.before
     assert before is not None and before.description.name == "order_vectors"
+    # As an older lowlp saved it.
+    gathering = gpu_ordering_kernel(2048, 0, True, False, "sm_90a").binary
+    qw = weights(np.random.default_rng(0), vectors_of("vec8:2x8:f16"), 1024, 2048, 2048)
+    with pytest.raises(LowlpValueError, match="was saved by an older lowlp"):
+        check_weights(replace(loaded.binary, before=gathering), loaded.description.product, StoredWeights.of(qw))
+
+
+def test_pairs_are_in_order(tmp_path: Path) -> None:
+    """Vectors of two weights take x as it is, but of rows that are no whole units."""
+    schedule = wide(64)
+    for k, order in ((256, None), (200, 2)):
+        kernel = lowlp.compile_linear(
+            n=128, k=k, weight=lowlp.vq(vector=2, bits=8, books=1), m=(17, 64), group_size=None, schedule=schedule
+        )
+        kernel.save(tmp_path / "k.lowlp")
+        loaded = lowlp.load(tmp_path / "k.lowlp")
+        assert loaded.description.product is not None and loaded.description.product.vector_order == order
+        assert (loaded.binary.before is None) == (order is None)

@@ -13,6 +13,7 @@
 #include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/IR/Report.h"
 #include "lowlp/Layout/Scratch.h"
+#include "lowlp/Layout/WarpConversion.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -146,6 +147,11 @@ static int64_t getExchangedBytes(KernelOp kernel) {
   int64_t most = 0;
   kernel.walk([&](Operation *op) {
     if (!isa<ConvertLayoutOp, ReduceOp>(op))
+      return;
+    // What warps add up by themselves goes through no memory.
+    if (auto reduce = dyn_cast<ReduceOp>(op);
+        reduce && !splitAcrossWarps(reduce.getSource().getType().getLayout(),
+                                    static_cast<int64_t>(reduce.getDim())))
       return;
     auto tile = cast<TileType>(op->getOperand(0).getType());
     int64_t bits = *getElementBits(tile.getElementType());

@@ -218,11 +218,11 @@ def _bind(
     order = [product.required(role).name for role in roles]
     ordered = None
     if is_made:
-        permuting = gpu_ordering_kernel(k, 0, x_aligned, early, device.arch).launcher
+        ordering = gpu_ordering_kernel(k, 0, x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
             permutation = permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)
-        ordered = OrderedRows(permuting, permutation, k, m, given_stride, multiprocessors(ordinal), rows)
+        ordered = OrderedRows(ordering, permutation, k, m, given_stride, multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order), allocate, ordered, {**tensors, "roles": roles})
 
 

@@ -173,7 +173,7 @@ def _grouped_numpy(
     if qw.permutation is not None and quantized:
         rows, stride, aligned = rows_of_array(np.ascontiguousarray(rows[:, qw.permutation]), k)
     elif qw.permutation is not None:
-        rows, stride = ordered_on_cpu(rows, stride, aligned, rows.shape[1], permutation=qw.permutation)
+        rows, stride = ordered_on_cpu(rows, stride, aligned, permutation=qw.permutation)
         aligned = True
     spec, given, residual_stride = product.spec_and_parts(aligned)
     given.update({"x": memory_of_rows(rows), "y": y, "row_offsets": starts})

@@ -66,6 +66,11 @@ def gpu_ordering_kernel(k: int, vector: int, aligned: bool, dependent_launch: bo
     return kernel
 
 
+def has_gpu_ordering_kernel(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> bool:
+    """Whether that is compiled."""
+    return _kernels.has(("ordering", k, vector, aligned, dependent_launch, arch))
+
+
 def _ordering(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> Kernel:
     if vector:
         return vector_order_kernel(k, vector, aligned, dependent_launch)
@@ -156,7 +161,7 @@ def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
 
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
-    if spec.vectors and schedule.warpgroups:
+    if spec.vectors and schedule.stages and schedule.warpgroups:
         is_twice = spec.vectors.has_book_scales and spec.activation == "bf16"
         types = "f16 and bf16" if is_twice else spec.activation
         sums = f", sums of books rounded to {types}" if schedule.scales_on == "weights" else ""

@@ -62,6 +62,7 @@ from .linear_kernels import (
     gpu_ordering_kernel,
     has_gpu_gating_kernel,
     has_gpu_kernel,
+    has_gpu_ordering_kernel,
 )
 from .slab_launch import Slabs, bound_slabs, has_slab_kernel, sums_are_wide
 
@@ -87,8 +88,8 @@ class _BoundCall(NamedTuple):
     launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows,
               and with slabs
     allocate  makes the result
-    ordered   makes of x what the kernel takes in its place, for weights with a permutation and by warpgroups those of
-              codebooks; None: x itself
+    ordered   makes of x what the kernel takes in its place, for weights with a permutation, and by warpgroups those of
+              codebooks whose vectors have more than two weights; None: x itself
     tensors   the operands that are made of the weights, by name, which it keeps alive
     gating    what follows where `launch` makes gate and up apart; None: `launch` makes the result
     slabs     what multiplies by decoded weights in place of `launch`; None: `launch` does
@@ -373,7 +374,12 @@ def _bind(
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and begins_early(spec, schedule, m))
-    if captured and not _is_ready(qw, spec, schedule, device.arch, x.device):
+    ordering_spec = (qw.shape[1], vector, x_aligned, early, device.arch)
+    is_ordered = bool(vector) or (qw.permutation is not None and not within)
+    if captured and not (
+        _is_ready(qw, spec, schedule, device.arch, x.device)
+        and (not is_ordered or has_gpu_ordering_kernel(*ordering_spec))
+    ):
         raise first_call_in_capture("x", m, x.dtype)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher
     with torch.cuda.device(x.device):
@@ -388,9 +394,9 @@ def _bind(
     kept.update(product.by_name(numbers))
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
     ordered = None
-    if vector or (qw.permutation is not None and not within):
+    if is_ordered:
         width = padded_columns(qw.shape[1]) if vector else qw.shape[1]
-        ordering = gpu_ordering_kernel(qw.shape[1], vector, x_aligned, early, device.arch).launcher
+        ordering = gpu_ordering_kernel(*ordering_spec).launcher
         with torch.cuda.device(x.device):
             permutation = None if vector else permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)

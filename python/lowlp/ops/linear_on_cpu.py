@@ -54,7 +54,7 @@ def linear_numpy(
     given["y"] = y.reshape(-1, n)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     if vector := vector_order_of(spec, schedule):
-        rows, stride = ordered_on_cpu(rows, stride, x_aligned, padded_columns(k), vector=vector)
+        rows, stride = ordered_on_cpu(rows, stride, x_aligned, vector=vector)
     elif qw.permutation is not None and quantized:
         rows = np.ascontiguousarray(rows[:, qw.permutation])
         stride = k
@@ -65,7 +65,7 @@ def linear_numpy(
             spec, schedule = within
             given["permutation"] = qw.permutation
         else:
-            rows, stride = ordered_on_cpu(rows, stride, x_aligned, k, permutation=qw.permutation)
+            rows, stride = ordered_on_cpu(rows, stride, x_aligned, permutation=qw.permutation)
     given["x"] = memory_of_rows(rows)
     given.update(product_of(spec, schedule).launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS))
     product.run(spec, schedule, given)
@@ -137,15 +137,16 @@ def product_on_cpu(
 
 
 def ordered_on_cpu(
-    rows: AnyArray, stride: int, aligned: bool, columns: int, *, vector: int = 0, permutation: AnyArray | None = None
+    rows: AnyArray, stride: int, aligned: bool, *, vector: int = 0, permutation: AnyArray | None = None
 ) -> tuple[AnyArray, int]:
-    """Rows of x with so many columns in the order of vectors, or of a permutation; aligned, and their stride."""
+    """Rows of x with their columns in the order of vectors, padded, or of a permutation; aligned, and their stride."""
     m, k = rows.shape
+    columns = padded_columns(k) if vector else k
     made = np.empty((m, row_stride(columns)), np.uint16)
     given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "y": made}
     if permutation is not None:
         given["permutation"] = permutation
-    given.update(ordering_numbers(columns, m, stride, CPU_MULTIPROCESSORS))
+    given.update(ordering_numbers(columns, m, stride, CPU_MULTIPROCESSORS, permutation is not None))
     cpu_ordering_kernel(k, vector, aligned)(**given)
     return made.view(rows.dtype)[:, :columns], row_stride(columns)
 

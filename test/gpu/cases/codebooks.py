@@ -135,6 +135,7 @@ LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("vec8:2x8:f16", 70, 520, Schedule(64, steps=2, **WIDE)),
     ("vec4:1x8:f16:256x256", 130, 512, Schedule(128, steps=2, share_tiles=False, **WIDE)),
     ("vec2:1x8:f16", 40, 256, Schedule(40, steps=1, **WIDE)),
+    ("vec8:1x8:f16", 33, 520, Schedule(48, steps=2, cluster=2, share_tiles=False, **WIDE)),
     ("vec8:2x12:f16", 100, 520, Schedule(88, column_tiles=2, steps=1, scales_on="weights", **WIDE)),
 )
 """Codec, rows of x, K, schedule."""

@@ -243,9 +243,8 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     if spec.recent:
         # Values of f16 need more registers, too.
         return AttentionSchedule(warps=8, tokens=GROUP)
-    if spec.kind.has_offset:
-        blocks, warps = (3, 4) if spec.kind.bits == 4 else (1, 8)
-        return AttentionSchedule(warps, 2 * GROUP, keys_ahead=True, values_ahead=True, blocks_per_sm=blocks)
+    if spec.kind.bits == 8 and spec.kind.has_offset:
+        return AttentionSchedule(warps=8, tokens=2 * GROUP, keys_ahead=True, values_ahead=True, blocks_per_sm=1)
     return AttentionSchedule(warps=8, tokens=2 * GROUP)
 
 

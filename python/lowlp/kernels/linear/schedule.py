@@ -62,7 +62,7 @@ class Schedule:
     """How a kernel for `linear` divides its work. No packed weight depends on it, and results by roundings at most.
 
     columns        rows of x that a block takes, columns of its tile of y^T: a multiple of 8 up to 256; with
-                   `stages` and without `warpgroups` a power of two
+                   `stages` and without `warpgroups` a power of two; see also `staged_rows`
     warps          of a block, one above the other along N: 1 to 16
     table_form     how codes of a lookup table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
     table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
@@ -81,8 +81,8 @@ class Schedule:
     parts_type     of accumulators of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes,
                    which rounds them, infinite beyond its range; for results of f16 without tables and second scale
     kept_rows      0: x comes in stages; 1, 2, 4 or 8: a block keeps so many rows of x, and m is no more
-    staged_rows    of x that come in a stage: 0, as many as `columns`, or 1, which all columns get; then m is 1. Of
-                   codebooks also 2 and 4, which columns get in turn; a block has results for so many
+    staged_rows    of x that come in a stage, of 8 columns: 0, as many, or 1, which all columns get; then m is 1. Of
+                   codebooks 1, 2 or 4, which columns get in turn; a block takes so many of any number of rows
 
     With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
     are of 64 rows and of a warpgroup, and the following count:
@@ -103,7 +103,8 @@ class Schedule:
                         rows of x for all of them: 1, or 2 with a producer and without `cluster`
 
     Of kernels for codebooks without warpgroups columns, warps, stages, row_tiles, steps, which are units of packed
-    weights there, and blocks_per_sm count, for how many of which a multiprocessor has registers, and the following:
+    weights there, staged_rows and blocks_per_sm count, for how many of which a multiprocessor has registers, and the
+    following:
 
     splits     equal parts of K, each a block's, which the last block of a tile adds in their order: 1 to 64
     codebooks  'auto', or a version of VQ-LLM's table IV: where entries are kept, and whether vectors become operands

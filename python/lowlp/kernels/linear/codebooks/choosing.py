@@ -18,7 +18,7 @@ from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
 from .schedules import codebook_schedule, codebook_us, splits_of, with_kept_entries, with_staged_rows
 from .wide import can_look_up_wide
-from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
+from .wide_schedules import EXACT_ROWS, columns_of, wide_codebook_schedule
 
 _FEW: Final = (8, 16, 32, 64)
 _MANY: Final = 1024
@@ -121,5 +121,5 @@ def _has_program(spec: LinearSpec, schedule: Schedule, m: int) -> bool:
 def _for_rows(schedule: Schedule, m: int) -> Schedule:
     """With as few columns as hold m rows, where all are in one tile."""
     if schedule.warpgroups and m <= _FEW[-1]:
-        return replace(schedule, columns=-(-m // 8) * 8)
+        return replace(schedule, columns=columns_of(m, schedule.cluster))
     return schedule

@@ -146,7 +146,7 @@ class PartialSumsPlan:
 def has_partial_sums(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec` whose work is divided so."""
     vectors = spec.vectors
-    is_of_sums = schedule.partial_sums and not schedule.stages and not schedule.warpgroups
+    is_of_sums = schedule.partial_sums and not (schedule.stages or schedule.warpgroups or schedule.staged_rows)
     if vectors is None or not is_of_sums or schedule.kept_rows not in range(1, MOST_ROWS + 1):
         return False
     if vectors.lattices or vectors.bits != _BITS or vectors.books not in (1, 2, 4) or vectors.vector not in (2, 4, 8):

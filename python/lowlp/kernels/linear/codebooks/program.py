@@ -2,7 +2,7 @@
 
     acc += s * (c_0 * raw_0 + c_1 * raw_1 + ...)          raw_r the products of book r's vectors and x
 
-A warp makes a tile of y^T: the rows of one unit of packed weights, or with stages of several, by 8 to 64 rows of x. It
+A warp makes a tile of y^T: the rows of one unit of packed weights, or with stages of several, by 1 to 64 rows of x. It
 loads the codes of a unit, while those before are multiplied, and looks up as many as make a step of 16 along K or more,
 a *chunk*: the vectors of a lane are its operand of the matrix instructions as they are, in an order of K in which it
 reads x too, side by side (docs/packed-format.md). Each book has products of its own, so that no sum of entries is
@@ -15,7 +15,8 @@ whose ends bound it: a unit with parts of several serves each of them. Bias, epi
 (`parts.finished`).
 
 With `stages` x goes through shared memory, once for all warps: the weights of each row of `steps` units are a stage,
-and all stages but one are loaded ahead. So it is where these and segments are whole in each other.
+and all stages but one are loaded ahead. So it is where these and segments are whole in each other. Of fewer than 8 rows
+(`staged_rows`) columns of products have the same one several times: lanes that read the same are served together.
 
 Of the versions of VQ-LLM's table IV (`codebook_versions`), 'gc' to 'o3' exchange vectors through shared memory: all
 warps have put those of a unit there before they read fragments in the usual order of K.
@@ -402,7 +403,7 @@ def granules_of(spec: LinearSpec, schedule: Schedule) -> int:
 def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
     plan = ProgramPlan(spec, schedule)
-    if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
+    if schedule.warpgroups or not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
         return False
     most_kept = 1 << plan.vectors.bits if may_keep_entries(spec, schedule) else 0
     if schedule.kept_entries > most_kept:
@@ -413,7 +414,7 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     if schedule.staged_rows and (schedule.columns > 8 or plan.exchanges):
         return False
     are_units = spec.k % plan.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
-    is_plain = schedule.slices == 1 and not schedule.warpgroups
+    is_plain = schedule.slices == 1
     # Parts begin at the same units whatever a stage has, so that rows of x have the same bits.
     are_parts = schedule.splits == 1 or schedule.steps == 1 or plan.granule != plan.unit_k
     are_parts = are_parts or spec.k // plan.unit_k % schedule.splits == 0

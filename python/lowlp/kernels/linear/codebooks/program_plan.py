@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
+from lowlp_runtime.vector_order import LANES
 
 from ..parts import A_FRAGMENT, ACCUMULATOR_FRAGMENT, STEP_K, X_FRAGMENT
 from ..schedule import THROUGH_SHARED, Schedule
 from ..spec import LinearSpec
-
-LANES: Final = 4
-"""Of a row, which hold vectors side by side."""
 
 
 class ProgramPlan:

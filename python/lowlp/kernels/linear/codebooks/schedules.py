@@ -122,8 +122,8 @@ def codebook_schedule(spec: LinearSpec, m: int, device: Device, splits: int | No
 
 
 def with_staged_rows(spec: LinearSpec, schedule: Schedule, m: int) -> Schedule:
-    """The schedule, whose stages have no more than m rows of x, or a power of two, where that takes fewer cycles of
-    shared memory: lanes that read the same are served together."""
+    """The schedule, whose stages have m rows of x, rounded up to a power of two, where that takes fewer cycles of
+    shared memory: lanes that read the same are served together. It was chosen by an estimate for 8 rows."""
     vectors = spec.vectors
     assert vectors is not None
     rows = 1 << (max(m, 1) - 1).bit_length()

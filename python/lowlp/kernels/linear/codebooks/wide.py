@@ -2,8 +2,9 @@
 
 The vectors that a lane looks up are registers of operand A as they are, in another order of K than x has in memory
 (docs/packed-format.md). The sum over K does not mind, if x comes in that order too: a kernel before this one writes its
-rows so (`lowlp_runtime.vector_order`), padded to whole units of 64, and tensor copies and descriptors take them as they
-take any x. So a lookup is one load for all four registers of two rows of a step, and no value goes from lane to lane.
+rows so (`vector_order`), padded to whole units of 64, and tensor copies and descriptors take them as they take any x.
+Vectors of two weights are in the order that x has. So a lookup is one load for all four registers of two rows of a
+step, and no value goes from lane to lane.
 
     span   of a unit of the packed format, what lies in a stage: the whole unit, or a part of a wider one, whose words
            then come with each of its stages, and are selected by the number of the stage
@@ -30,7 +31,7 @@ from typing import Any, Final
 from lowlp import language as ll
 from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
-from lowlp_runtime.vector_order import padded_columns
+from lowlp_runtime.vector_order import LANES, padded_columns
 
 from ..parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
 from ..schedule import Schedule
@@ -42,7 +43,6 @@ from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
 from .program import has_books_of_tile
-from .program_plan import LANES
 
 _LEAST_SCALE: Final = 2.0**-126
 _HEADROOM: Final = 2.0**5
@@ -391,7 +391,7 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     scales of their own are added before they are multiplied, and one book is not."""
     if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
         return False
-    if schedule.multicast > 1 or schedule.kept_entries:
+    if schedule.multicast > 1 or schedule.kept_entries or schedule.staged_rows:
         return False
     tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
     # Units of so many rows that a warp has no registers for a step of each.

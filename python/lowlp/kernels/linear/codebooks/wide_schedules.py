@@ -69,6 +69,13 @@ _COPIED: Final = 32
 _SHARING_US: Final = 2.7
 _SHARING_FEW_US: Final = 1.8
 """To add what the blocks of a tile have, and with up to `EXACT_ROWS` rows of x (docs/adr/0115)."""
+_CLUSTER_US: Final = 0.7
+_CLUSTER_SWITCH_US: Final = 2.0
+_CLUSTER_SCALED: Final = 1.03
+"""The same for the blocks of a cluster, and where books change along K; and cycles where books have scales, times
+(docs/adr/0118)."""
+_SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
+"""Of tiles: among all blocks, not at all, and with up to `EXACT_ROWS` rows between the two blocks of a cluster."""
 _APART: Final = 1.06
 """Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
 out of the L2 cache. Where lookups limit, that is not seen."""
@@ -115,14 +122,14 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     """Those that have a program and fit."""
     # Of those that are estimated alike the first is taken.
     steps_of_stage = (4, 2, 1) if m <= EXACT_ROWS else (1, 2, 4)
-    placings = itertools.product(
-        (2, 1), (1, 2, 4), steps_of_stage, (True, False), (4, 3, 2), ("weights", "accumulators")
-    )
+    sharings = _SHARINGS if m <= EXACT_ROWS else _SHARINGS[:2]
+    placings = itertools.product((2, 1), (1, 2, 4), steps_of_stage, sharings, (4, 3, 2), ("weights", "accumulators"))
     has_large_books = _LARGE_BOOKS < bytes_of_entries(spec) <= device.shared_bytes
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
-        warpgroups, row_tiles, steps, share_tiles, stages, scales_on = placing
+        warpgroups, row_tiles, steps, (share_tiles, cluster), stages, scales_on = placing
         draft = Schedule(
-            columns,
+            columns_of(columns, cluster),
+            cluster=cluster,
             stages=stages,
             warpgroups=warpgroups,
             row_tiles=row_tiles * spec.products,
@@ -136,6 +143,11 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
             continue
         if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and _fits(spec, draft, device):
             yield draft
+
+
+def columns_of(columns: int, cluster: int) -> int:
+    """So many columns, or a few more: each block of a cluster finishes whole 8 of them."""
+    return -(-columns // (8 * cluster)) * 8 * cluster
 
 
 def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:
@@ -154,6 +166,8 @@ def _may_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     """What tells most drafts that do not fit, at once."""
     accumulators = schedule.row_tiles * schedule.columns_of_block // 2
     x_bytes = schedule.stages * schedule.columns_of_block * schedule.stage_k * 2
+    if schedule.cluster * schedule.stage_k > spec.k:
+        return False
     return accumulators <= 128 and x_bytes <= device.shared_bytes and schedule.rows <= max(64, 2 * spec.n)
 
 
@@ -204,7 +218,9 @@ def _room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int
     """What stages and the exchange of results leave of shared memory."""
     element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
-    exchange = rows_of_part * (schedule.columns * element + 16)
+    exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 16)
+    # What the other blocks of a cluster store here lies apart.
+    exchange += schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
     return device.shared_bytes - _ring_bytes(spec, schedule) - exchange - _OTHER_BYTES
 
 
@@ -239,7 +255,7 @@ def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:
 
 def _goes_on_beside(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, device: Device) -> bool:
     """Whether an SM has two blocks of a warpgroup, which change their books at different times."""
-    if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each):
+    if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each and schedule.cluster == 1):
         return False
     taken = device.shared_bytes - _room_for_books(spec, schedule, device) + _books(spec, schedule, device).taken
     taken += _BLOCK_BYTES
@@ -277,10 +293,13 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
         # Shifting codes that are no bytes is not hidden either.
         alone = 1.15 if vectors.bits % 8 and m > 32 else 1.0
         cycles = max(alone * (products + around + beside), stage_bytes / _COPIED)
-    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // schedule.stage_k)
-    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
-    waves = -(-tiles // min(blocks, together * device.multiprocessors))
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // (schedule.stage_k * schedule.cluster))
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors // schedule.cluster)
+    waves = -(-tiles // min(blocks, together * device.multiprocessors // schedule.cluster))
     stages, ending = waves * stages_of_tile, 0.0
+    if schedule.cluster > 1:
+        ending = _CLUSTER_SWITCH_US if plan.switches_books else _CLUSTER_US
+        cycles *= _CLUSTER_SCALED if vectors.has_book_scales else 1.0
     if not schedule.has_tile_each:
         stages = -(-tiles * stages_of_tile // blocks)
         # What the blocks of a tile have is added one after the other.

@@ -457,6 +457,7 @@ def _order_key(device: Any) -> str:
 
 def permutation_on(qw: QuantizedTensor, device: Any) -> Any:
     """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives."""
+    assert qw.permutation is not None
     kept, key = _kept.of(qw), _order_key(device)
     with kept.lock:
         if key not in kept.operands:

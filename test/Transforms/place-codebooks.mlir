@@ -152,3 +152,28 @@ lowlp.kernel @exchanged(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() ->
   %t = lowlp.convert_layout %a : !lowlp.tile<32x32xf32, local(1, 32).spatial(32, 1)> -> !lowlp.tile<32x32xf32, local(32, 1).spatial(1, 32)>
   lowlp.return
 }
+
+// Sums that two warps put together go through shared memory; those of a warp do not.
+// CHECK-LABEL: lowlp.kernel @sum_of_warps
+// CHECK-SAME: 4 fit into 28352 bytes
+lowlp.kernel @sum_of_warps(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<200000xui8>
+  %v = lowlp.view_global %p shape [256, 8] : !lowlp.ptr<f16> -> !lowlp.global<256x8xf16>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<256x8xf16> -> !lowlp.codebook<256x8xf16>
+  %zero = arith.constant 0.0 : f32
+  %a = lowlp.splat %zero : f32 -> !lowlp.tile<64x16xf32, spatial(64, 1).local(1, 16)>
+  %t = lowlp.reduce add %a dim 0 : !lowlp.tile<64x16xf32, spatial(64, 1).local(1, 16)> -> !lowlp.tile<16xf32, reduce(spatial(64, 1), dims=[0]).local(16)>
+  lowlp.return
+}
+
+// CHECK-LABEL: lowlp.kernel @sum_of_lanes
+// CHECK-SAME: 4 fit into 32448 bytes
+lowlp.kernel @sum_of_lanes(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<200000xui8>
+  %v = lowlp.view_global %p shape [256, 8] : !lowlp.ptr<f16> -> !lowlp.global<256x8xf16>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<256x8xf16> -> !lowlp.codebook<256x8xf16>
+  %zero = arith.constant 0.0 : f32
+  %a = lowlp.splat %zero : f32 -> !lowlp.tile<64x16xf32, spatial(64, 1).local(1, 16)>
+  %t = lowlp.reduce add %a dim 1 : !lowlp.tile<64x16xf32, spatial(64, 1).local(1, 16)> -> !lowlp.tile<64xf32, spatial(64)>
+  lowlp.return
+}

@@ -185,15 +185,15 @@ def test_schedules() -> None:
     """By warpgroups for many rows and large weights, but not where one order of sums is asked for."""
     spec = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", aligned=True)
     assert not schedule_for(spec, 16).warpgroups and not schedule_for(spec, 1024, batch_invariant=True).warpgroups
-    wide_one = schedule_for(spec, 1024)
-    assert wide_one.warpgroups == 2 and wide_one.scales_on == "weights"
+    many = schedule_for(spec, 1024)
+    assert many.warpgroups == 2 and many.scales_on == "weights"
     # Results of f32 of few rows are of entries that are not rounded.
     exact = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", out="f32", aligned=True)
     assert schedule_for(exact, 64).scales_on == "accumulators"
     assert not schedule_for(LinearSpec(64, 256, "vec8:2x8:f16 channel f16"), 300).warpgroups
     # Few rows by two blocks for each tile of small weights.
-    few, most, many = (schedule_for(LinearSpec(4096, 4096, "e8p channel f16", aligned=True), m) for m in (20, 64, 65))
-    assert (few.columns, few.cluster, most.columns, most.cluster, many.cluster) == (32, 2, 64, 2, 1)
+    few, most, more = (schedule_for(LinearSpec(4096, 4096, "e8p channel f16", aligned=True), m) for m in (20, 64, 65))
+    assert (few.columns, few.cluster, most.columns, most.cluster, more.cluster) == (32, 2, 64, 2, 1)
     for refused in (Schedule(8, 2, warpgroups=1), wide(staged_rows=1)):
         with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes"):
             linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16 channel f16", aligned=True), refused)

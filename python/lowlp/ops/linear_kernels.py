@@ -161,7 +161,7 @@ def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
 
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
-    if spec.vectors and schedule.stages and schedule.warpgroups:
+    if spec.vectors and schedule.has_wgmma:
         is_twice = spec.vectors.has_book_scales and spec.activation == "bf16"
         types = "f16 and bf16" if is_twice else spec.activation
         sums = f", sums of books rounded to {types}" if schedule.scales_on == "weights" else ""

@@ -374,12 +374,10 @@ def _bind(
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and begins_early(spec, schedule, m))
-    ordering_spec = (qw.shape[1], vector, x_aligned, early, device.arch)
+    ordering_kind = (qw.shape[1], vector, x_aligned, early, device.arch)
     is_ordered = bool(vector) or (qw.permutation is not None and not within)
-    if captured and not (
-        _is_ready(qw, spec, schedule, device.arch, x.device)
-        and (not is_ordered or has_gpu_ordering_kernel(*ordering_spec))
-    ):
+    lacks_ordering = is_ordered and not has_gpu_ordering_kernel(*ordering_kind)
+    if captured and (lacks_ordering or not _is_ready(qw, spec, schedule, device.arch, x.device)):
         raise first_call_in_capture("x", m, x.dtype)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher
     with torch.cuda.device(x.device):
@@ -396,7 +394,7 @@ def _bind(
     ordered = None
     if is_ordered:
         width = padded_columns(qw.shape[1]) if vector else qw.shape[1]
-        ordering = gpu_ordering_kernel(*ordering_spec).launcher
+        ordering = gpu_ordering_kernel(*ordering_kind).launcher
         with torch.cuda.device(x.device):
             permutation = None if vector else permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)

@@ -27,7 +27,7 @@ from .segments import has_small_groups, units_of_period
 from .spec import LinearSpec
 from .streaming_layouts import can_scale_streamed, can_stream
 from .tiles import tiles_of
-from .warpgroup_layouts import can_go_wide, has_columns
+from .warpgroup_layouts import can_go_wide, has_columns, whole_columns
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""
@@ -288,7 +288,7 @@ def wide_drafts(
             if UNIT_K * steps * cluster > spec.k:
                 continue
             # Of a cluster each block ends whole 8 columns, which may be more than rows are.
-            columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
+            columns = _columns(rows, whole_columns(columns, cluster), column_tiles, cluster)
             columns += 0 if has_columns(spec, columns) else 8
             if columns > (_MOST_COLUMNS_ANEW if begins_anew(spec) else _MOST_COLUMNS):
                 continue

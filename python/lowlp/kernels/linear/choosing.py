@@ -144,9 +144,8 @@ def reason_for(
         if chosen.partial_sums:
             return f"by estimate, {partial_sums_us(spec, chosen, m, device):.1f} us: sums of products of entries"
         found_books = measured_books(spec, m, device, gpu, among)
-        is_other = found_books and (found_books.schedule.kept_entries, 0) != (chosen.kept_entries, chosen.staged_rows)
-        if found_books and is_other:
-            # Its time is of a kernel that keeps others.
+        if found_books and (chosen.kept_entries, chosen.staged_rows) != (found_books.schedule.kept_entries, 0):
+            # Its time is of a kernel that keeps other entries, or stages more rows.
             found_books = dataclasses.replace(found_books, us=0.0)
         return _as_measured(found_books) if found_books else "by rule, as books have it"
     rows = rows_of(m)

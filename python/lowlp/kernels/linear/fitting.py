@@ -21,7 +21,7 @@ from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming_layouts import row_parts, shares_scales
 from .two_levels import fills_stages, has_packed_codes, stored_groups, stored_taken, supers_taken
-from .warpgroup_layouts import ends_with_scales, segment_k, tiles_of_warp
+from .warpgroup_layouts import bytes_of_cluster, ends_with_scales, segment_k, tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
 _PLAIN_BITS: Final = (5, 6)
@@ -158,10 +158,7 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
-        exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 8)
-        if schedule.cluster > 1:
-            # What the other blocks of a cluster store here lies apart.
-            exchange += schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
+        exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 8) + bytes_of_cluster(schedule)
     if spec.experts:
         beside += bytes_of_offsets(spec.experts)
     table = table_bytes(spec, schedule)

@@ -60,14 +60,14 @@ def operands_of_weights(spec: LinearSpec, schedule: Schedule | None = None) -> t
 
 def _has_tiles(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether blocks share the work as `tiling` says; else each has a tile of the grid."""
-    return schedule.stages > 0 and (spec.vectors is None or schedule.warpgroups > 0)
+    return schedule.has_wgmma or (schedule.stages > 0 and spec.vectors is None)
 
 
 def vector_order_of(spec: LinearSpec, schedule: Schedule) -> int:
     """The weights of a vector in whose order x comes, padded, as a kernel before this one makes it
     (`lowlp_runtime.vector_order`); 0: x comes as it is, or in the order of the weights. For vectors of two weights that
     is one order, so that x is taken as it is where its rows are aligned and need no padding."""
-    if spec.vectors is None or not (schedule.stages and schedule.warpgroups):
+    if spec.vectors is None or not schedule.has_wgmma:
         return 0
     vector: int = spec.vectors.vector
     return 0 if vector == 2 and spec.aligned and spec.k == padded_columns(spec.k) else vector
@@ -186,7 +186,7 @@ def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Par
         "super_scales": True,
         "super_offsets": True,
         "permutation": True,
-        "y": schedule.stages > 0 and schedule.warpgroups > 0,
+        "y": schedule.has_wgmma,
     }
     return ll.pointer(
         _MEMORY_TYPES.get(operand.element, operand.element),

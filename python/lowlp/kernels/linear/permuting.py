@@ -10,14 +10,15 @@ a sector of 32 bytes. Rows that shared memory does not hold are gathered where t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.compiler.targets import target
 from lowlp.layouts.register_layout import local, spatial
 from lowlp_runtime.ordered_rows import PART, row_stride
 
-_THREADS = 256
+THREADS: Final = 256
 _AT_ONCE = 8
 """Parts of a row whose loads a thread begins before it stores the first."""
 _RESERVED_BYTES = 1024
@@ -33,7 +34,7 @@ def permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str) -
     parts = -(-k // PART)
     held_bytes = 2 * PART * parts
     in_shared = held_bytes <= target(arch).max_shared_bytes_per_block - _RESERVED_BYTES
-    layout = spatial(_THREADS) * local(PART // _THREADS)
+    layout = spatial(THREADS) * local(PART // THREADS)
 
     def body(x: Any, permutation: Any, y: Any, m: Any, x_stride: Any, blocks_of_row: Any) -> None:
         if dependent_launch:
@@ -62,17 +63,26 @@ def permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str) -
             ll.store_global(gathered, y_view, offsets=[row, part * PART])
             places = ll.load_global(order_view, offsets=[(part + blocks_of_row) * PART], layout=layout)
 
+    order = {"permutation": ll.pointer("int32", align=16, constant=dependent_launch)}
+    return make_ordering("permute_columns", body, aligned, order)
+
+
+def make_ordering(
+    name: str, body: Callable[..., None], aligned: bool, order: dict[str, ll.Parameter] | None = None
+) -> ll.Kernel:
+    """The kernel that puts rows in order as `body` does, by blocks of `THREADS` threads; `order` is the parameter that
+    says which, if any."""
     return ll.make_kernel(
         body,
-        name="permute_columns",
+        name=name,
         parameters={
             "x": ll.pointer("uint16", align=16 if aligned else None),
-            "permutation": ll.pointer("int32", align=16, constant=dependent_launch),
+            **(order or {}),
             "y": ll.pointer("uint16", align=16),
             "m": ll.i32,
             "x_stride": ll.integer(64, divisible_by=8 if aligned else 1),
             "blocks_of_row": ll.i32,
         },
         grid=lambda m, blocks_of_row: (m, blocks_of_row),
-        num_threads=_THREADS,
+        num_threads=THREADS,
     )

@@ -168,6 +168,11 @@ class Schedule:
         return 128 * self.warpgroups or 32 * self.warps * self.slices
 
     @property
+    def has_wgmma(self) -> bool:
+        """Whether warpgroups make the products, by `wgmma`."""
+        return self.stages > 0 and self.warpgroups > 0
+
+    @property
     def has_tile_each(self) -> bool:
         """Whether each tile is one block's, or one cluster's, so that there are as many of these as tiles."""
         return self.cluster > 1 or not self.share_tiles

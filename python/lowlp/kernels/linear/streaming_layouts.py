@@ -145,15 +145,8 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == schedule.multicast == 1
         and (not rows_kept(spec, schedule) or (can_keep(spec, schedule) and not spec.experts))
-        and (
-            not schedule.staged_rows
-            or (
-                schedule.staged_rows == 1
-                and schedule.columns == 8
-                and not rows_kept(spec, schedule)
-                and not spec.experts
-            )
-        )
+        and schedule.staged_rows <= 1
+        and (not schedule.staged_rows or (schedule.columns == 8 and not rows_kept(spec, schedule) and not spec.experts))
     )
 
 

@@ -244,6 +244,16 @@ def _can_multicast(spec: LinearSpec, schedule: Schedule) -> bool:
     return schedule.producer and is_alone and spec.aligned and halves % _SWIZZLED_ROWS == 0
 
 
+def whole_columns(columns: int, cluster: int) -> int:
+    """So many columns, or a few more: each block of a cluster finishes whole 8 of them."""
+    return -(-columns // (8 * cluster)) * 8 * cluster
+
+
+def bytes_of_cluster(schedule: Schedule) -> int:
+    """Of a block's shared memory, what the other blocks of its cluster store there: it lies apart."""
+    return schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
+
+
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one,
     the last one of which may end after a row with one scale does; so are super-groups; packed integers of groups

@@ -13,12 +13,13 @@ from lowlp.schedules.device import Device, device_like
 from ..measured import Entry, MeasuredSchedules
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from ..warpgroup_layouts import whole_columns
 from .entries import are_global
 from .partial_sums_schedules import partial_sums_schedule, takes_less
 from .program import has_codebook_program
 from .schedules import codebook_schedule, codebook_us, splits_of, with_kept_entries, with_staged_rows
 from .wide import can_look_up_wide
-from .wide_schedules import EXACT_ROWS, columns_of, wide_codebook_schedule
+from .wide_schedules import EXACT_ROWS, wide_codebook_schedule
 
 _FEW: Final = (8, 16, 32, 64)
 _MANY: Final = 1024
@@ -121,5 +122,5 @@ def _has_program(spec: LinearSpec, schedule: Schedule, m: int) -> bool:
 def _for_rows(schedule: Schedule, m: int) -> Schedule:
     """With as few columns as hold m rows, where all are in one tile."""
     if schedule.warpgroups and m <= _FEW[-1]:
-        return replace(schedule, columns=columns_of(m, schedule.cluster))
+        return replace(schedule, columns=whole_columns(m, schedule.cluster))
     return schedule

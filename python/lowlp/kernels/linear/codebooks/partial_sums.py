@@ -27,6 +27,7 @@ from typing import Any, Final
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, spatial
+from lowlp_runtime.vector_order import LANES
 
 from ..parts import (
     A_FRAGMENT,
@@ -51,8 +52,6 @@ MOST_ROWS: Final = 2
 _BITS: Final = 8
 _TABLES: Final = 2
 """Which take turns."""
-_LANES: Final = 4
-"""Of a row."""
 
 
 class PartialSumsPlan:
@@ -89,19 +88,19 @@ class PartialSumsPlan:
     @property
     def codes(self) -> Layout:
         """How threads hold the codes of a unit, [rows, codes], as they are packed: groups, then books."""
-        of_unit = local(1, self.groups // _LANES) * local(2, 1) * spatial(8, _LANES) * local(1, self.books)
+        of_unit = local(1, self.groups // LANES) * local(2, 1) * spatial(8, LANES) * local(1, self.books)
         return spatial(self.schedule.warps, 1) * of_unit
 
     @property
     def columns(self) -> Layout:
         """The same registers as [rows, columns of the table]: books, then groups."""
-        groups = local(1, 1, self.groups // _LANES) * local(2, 1, 1) * spatial(8, 1, _LANES) * local(1, self.books, 1)
+        groups = local(1, 1, self.groups // LANES) * local(2, 1, 1) * spatial(8, 1, LANES) * local(1, self.books, 1)
         return (spatial(self.schedule.warps, 1, 1) * groups).reshape(self.tile_rows, COLUMNS)
 
     @property
     def sums(self) -> Layout:
         """How threads hold sums of `columns`, [rows, lanes]."""
-        return spatial(self.schedule.warps, 1) * local(2, 1) * spatial(8, _LANES)
+        return spatial(self.schedule.warps, 1) * local(2, 1) * spatial(8, LANES)
 
     @property
     def operand(self) -> Layout:
@@ -113,7 +112,7 @@ class PartialSumsPlan:
         """The same registers as [entries, books, halves, places along K, pairs of values]."""
         warps, steps = (
             spatial(self.schedule.warps, 1) * local(self.row_steps, 1),
-            column_local(2, 2) * spatial(8, _LANES),
+            column_local(2, 2) * spatial(8, LANES),
         )
         return (warps * steps).reshape(*self.places[:-1], self.v // 2)
 

@@ -17,7 +17,7 @@ from typing import Final
 from lowlp.schedules.device import Device
 
 from ..candidates import plain_schedule
-from ..schedule import THROUGH_SHARED, Schedule
+from ..schedule import Schedule
 from ..spec import LinearSpec
 from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
 from .program import has_codebook_program, may_keep_entries
@@ -126,11 +126,11 @@ def with_staged_rows(spec: LinearSpec, schedule: Schedule, m: int) -> Schedule:
     shared memory: lanes that read the same are served together. It was chosen by an estimate for 8 rows."""
     vectors = spec.vectors
     assert vectors is not None
-    rows = 1 << (max(m, 1) - 1).bit_length()
     # Of vectors of 2 a load has the 128 bytes of a cycle for 8 rows.
-    if rows > _MOST_STAGED or not schedule.stages or schedule.columns > 8 or vectors.vector < _LEAST_VECTOR:
+    if m > _MOST_STAGED or vectors.vector < _LEAST_VECTOR:
         return schedule
-    return schedule if schedule.codebooks in THROUGH_SHARED else replace(schedule, staged_rows=rows)
+    staged = replace(schedule, staged_rows=1 << (max(m, 1) - 1).bit_length())
+    return staged if has_codebook_program(spec, staged) else schedule
 
 
 def columns_for(m: int) -> int:

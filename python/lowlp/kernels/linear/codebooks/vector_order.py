@@ -16,11 +16,10 @@ from lowlp.layouts.register_layout import local, spatial
 from lowlp_runtime.ordered_rows import PART, row_stride
 from lowlp_runtime.vector_order import LANES, padded_columns
 
-_ELEMENTS: Final = 8
-"""Of a thread, 16 bytes."""
-_THREADS: Final = PART // _ELEMENTS
-_PLACES: Final = spatial(_THREADS) * local(_ELEMENTS)
-_WORDS: Final = spatial(_THREADS) * local(_ELEMENTS // 2)
+from ..permuting import THREADS, make_ordering
+
+_PLACES: Final = spatial(THREADS) * local(PART // THREADS)
+_WORDS: Final = spatial(THREADS) * local(PART // THREADS // 2)
 
 
 def vector_order_kernel(k: int, vector: int, aligned: bool, dependent_launch: bool) -> ll.Kernel:
@@ -54,16 +53,4 @@ def vector_order_kernel(k: int, vector: int, aligned: bool, dependent_launch: bo
             places = ll.view(ll.convert_layout(words, stored), dtype="uint16", layout=_PLACES)
             ll.store_global(places, y_view, offsets=[row, number * PART])
 
-    return ll.make_kernel(
-        body,
-        name="order_vectors",
-        parameters={
-            "x": ll.pointer("uint16", align=16 if aligned else None),
-            "y": ll.pointer("uint16", align=16),
-            "m": ll.i32,
-            "x_stride": ll.integer(64, divisible_by=8 if aligned else 1),
-            "blocks_of_row": ll.i32,
-        },
-        grid=lambda m, blocks_of_row: (m, blocks_of_row),
-        num_threads=_THREADS,
-    )
+    return make_ordering("order_vectors", body, aligned)

@@ -389,7 +389,7 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_codebook_kernel` has a program: stages are whole units of the packed format or equal parts of one,
     whole groups or parts of one, and parts of a block of books; rows of a tile share their books. Several books with
     scales of their own are added before they are multiplied, and one book is not."""
-    if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
+    if spec.vectors is None or not schedule.has_wgmma:
         return False
     if schedule.multicast > 1 or schedule.kept_entries or schedule.staged_rows:
         return False

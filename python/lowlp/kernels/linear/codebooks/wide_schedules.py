@@ -18,7 +18,7 @@ from ..operands import NUMPY_TYPES
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
-from ..warpgroup_layouts import tiles_of_warp
+from ..warpgroup_layouts import bytes_of_cluster, tiles_of_warp, whole_columns
 from .entries import are_global, bytes_of_entries, entry_bytes
 from .lattice_tables import bytes_of_codes
 from .next_books import loads_ahead
@@ -128,7 +128,7 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
         warpgroups, row_tiles, steps, (share_tiles, cluster), stages, scales_on = placing
         draft = Schedule(
-            columns_of(columns, cluster),
+            whole_columns(columns, cluster),
             cluster=cluster,
             stages=stages,
             warpgroups=warpgroups,
@@ -143,11 +143,6 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
             continue
         if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and _fits(spec, draft, device):
             yield draft
-
-
-def columns_of(columns: int, cluster: int) -> int:
-    """So many columns, or a few more: each block of a cluster finishes whole 8 of them."""
-    return -(-columns // (8 * cluster)) * 8 * cluster
 
 
 def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:
@@ -218,9 +213,7 @@ def _room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int
     """What stages and the exchange of results leave of shared memory."""
     element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
-    exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 16)
-    # What the other blocks of a cluster store here lies apart.
-    exchange += schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
+    exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 16) + bytes_of_cluster(schedule)
     return device.shared_bytes - _ring_bytes(spec, schedule) - exchange - _OTHER_BYTES
 
 

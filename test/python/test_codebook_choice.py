@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,7 @@ def among(*schedules: tuple[int, Schedule]) -> tuple[MeasuredSchedules, ...]:
 def test_what_was_measured_is_taken() -> None:
     """With as many parts of K for all rows; other shapes, two products, and other GPUs go by estimate."""
     spec, files = spec_of("vec8:2x8:f16"), among((16, FEW), (64, WIDE))
-    by_estimate = schedule_for(spec, 8, among=())
-    assert by_estimate.splits > FEW.splits
+    assert schedule_for(spec, 8, batch_invariant=True, among=()).splits > FEW.splits
     for activation in ("f16", "bf16"):
         typed = dataclasses.replace(spec, activation=activation)
         assert schedule_for(typed, 9, among=files) == schedule_for(typed, 16, among=files, batch_invariant=True) == FEW
@@ -47,7 +47,7 @@ def test_what_was_measured_is_taken() -> None:
         assert {schedule_for(typed, m, among=files, batch_invariant=True).splits for m in (1, 64)} == {FEW.splits}
         assert schedule_for(typed, 40, among=files) == dataclasses.replace(WIDE, columns=40)
     assert reason_for(spec, 16, among=files) == f"measured on {GPU} for this shape, M <= 16: 12.5 us"
-    assert reason_for(spec, 17, among=files) == "by rule, as books have it"
+    assert re.fullmatch(r"by estimate, \d+\.\d us: by warpgroups", reason_for(spec, 17, among=files))
     slower = dataclasses.replace(H200, multiprocessors=100)
     for other, device in ((dataclasses.replace(spec, n=4112), H200), (spec, slower), (spec, device_like("sm_80"))):
         assert schedule_for(other, 16, device, among=files) == schedule_for(other, 16, device, among=())
@@ -61,6 +61,16 @@ def test_few_rows_have_parts_alike() -> None:
     spec = spec_of("vec8:2x8:f16")
     files = among((8, dataclasses.replace(FEW, columns=8, splits=4)), (16, FEW))
     assert schedule_for(spec, 8, among=files).splits == FEW.splits
+
+
+def test_few_rows_go_as_those_of_16_do() -> None:
+    """By warpgroups, if these were measured so; what was measured so for 8 rows alone is not taken."""
+    spec, wide = spec_of("vec8:2x8:f16"), dataclasses.replace(WIDE, columns=16)
+    for m, columns in ((3, 8), (8, 8), (9, 16)):
+        assert schedule_for(spec, m, among=among((16, wide))) == dataclasses.replace(wide, columns=columns)
+    assert schedule_for(spec, 8, among=among((8, wide))) == schedule_for(spec, 8, among=())
+    invariant = schedule_for(spec, 8, batch_invariant=True, among=among((16, wide)))
+    assert invariant == schedule_for(spec, 8, batch_invariant=True, among=())
 
 
 @pytest.mark.parametrize("m", [8, 16, 32, 64, 1024])

@@ -10,7 +10,7 @@ import lowlp
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.program import has_codebook_program
-from lowlp.kernels.linear.codebooks.schedules import splits_of
+from lowlp.kernels.linear.codebooks.schedules import codebook_schedule, splits_of
 from lowlp.kernels.linear.codebooks.versions import VERSIONS, paper_splits, version_schedule
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
@@ -83,10 +83,14 @@ def test_all_rows_have_the_same_parts() -> None:
 def test_choices_that_were_wrong() -> None:
     """An H200, microseconds: what was chosen before, and what takes less."""
 
-    def chosen(codec: str, n: int, m: int) -> Schedule:
-        return schedule_for(LinearSpec(n, 8192, Codec(vectors_of(codec), "channel", "f16"), aligned=True), m, among=())
+    def spec_of(codec: str, n: int) -> LinearSpec:
+        return LinearSpec(n, 8192, Codec(vectors_of(codec), "channel", "f16"), aligned=True)
 
-    found = chosen("vec8:1x8:f16", 8192, 64)  # mma.sync: 57.9; warpgroups with one row tile: 26.4, with two: 28.6
+    def chosen(codec: str, n: int, m: int) -> Schedule:
+        return codebook_schedule(spec_of(codec, n), m, H200)
+
+    # mma.sync: 57.9; warpgroups with one row tile: 26.4, with two: 28.6.
+    found = schedule_for(spec_of("vec8:1x8:f16", 8192), 64, among=())
     assert found.warpgroups == 2 and found.row_tiles == 1
     assert chosen("vec8:1x8:f16", 8192, 16).blocks_per_sm == 2  # one block of an SM at a time: 23.9; two: 19.0
     assert chosen("vec2:1x8:f16", 57344, 8).steps >= 2  # one unit in a stage: 102; two: 77.6

@@ -11,6 +11,7 @@ import pytest
 import lowlp
 from lowlp import QuantizedTensor
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.schedules import codebook_schedule
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
@@ -18,7 +19,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.vectors import Vectors
 from lowlp.ops.linear_kernels import compile_for_cpu
-from lowlp.schedules.device import device_like
+from lowlp.schedules.device import H200, device_like
 from lowlp_runtime import LowlpValueError
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.stored_weights import StoredWeights
@@ -220,15 +221,16 @@ def test_schedules() -> None:
     random = np.random.default_rng(5)
     qw = weights(random, vectors_of("vec8:2x8:f16"), 256, 512, 512)
     spec = spec_for(qw, "f16", "f16", aligned=True)
-    few, alone = schedule_for(spec, 3), schedule_for(spec, 1, batch_invariant=True)
-    assert few.stages and alone == dataclasses.replace(few, staged_rows=1)
+    few, alone = (schedule_for(spec, m, batch_invariant=True) for m in (3, 1))
+    assert few.stages and few.staged_rows == 4 and alone == dataclasses.replace(few, staged_rows=1)
     staged = [schedule_for(spec, m, batch_invariant=True).staged_rows for m in range(1, 7)]
     assert staged == [1, 2, 4, 4, 0, 0]
     pairs = spec_for(weights(random, vectors_of("vec2:1x8:f16"), 256, 512, 512), "f16", "f16", aligned=True)
-    assert schedule_for(pairs, 1).stages and not schedule_for(pairs, 1).staged_rows
+    alone = schedule_for(pairs, 1, batch_invariant=True)
+    assert alone.stages and not alone.staged_rows
     assert schedule_for(spec, 200).columns == 64
-    assert schedule_for(dataclasses.replace(spec, n=57344, k=8192), 8).blocks_per_sm == 2
-    assert not schedule_for(spec_for(qw, "f16", "f16"), 1).stages
+    assert schedule_for(dataclasses.replace(spec, n=57344, k=8192), 8, batch_invariant=True).blocks_per_sm == 2
+    assert not schedule_for(spec_for(qw, "f16", "f16"), 1, batch_invariant=True).stages
     of_blocks = spec_for(weights(random, vectors_of("vec8:1x8:f16:48x64"), 96, 512, 512), "f16", "f16", aligned=True)
     assert schedule_for(of_blocks, 1) == Schedule(8, 1)
     with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes .* as Schedule\(columns=8, warps=8,"):
@@ -285,11 +287,14 @@ def test_the_inner_loop_of_bytes() -> None:
 @pytest.mark.parametrize("text", ["vec8:2x8:f16", "vec8:1x16:f16", "vec4:1x8:f16:256x256", "vec8:2x8:int8"])
 def test_an_early_start(text: str) -> None:
     """Codes are in flight and books there before x is waited for, and x is read after that alone."""
-    kernel = lowlp.compile_linear(n=8192, k=2048, weight=vectors_of(text), m=(3, 8), dependent_launch=True)
+    vectors = vectors_of(text)
+    schedule = codebook_schedule(LinearSpec(8192, 2048, Codec(vectors, "channel", "f16"), aligned=True), 8, H200)
+    of: Any = {"n": 8192, "k": 2048, "weight": vectors, "m": (3, 8), "schedule": schedule}
+    kernel = lowlp.compile_linear(**of, dependent_launch=True)
     before, after = kernel.ptx.split("griddepcontrol.wait")
     assert "griddepcontrol.launch_dependents" in before and kernel.description.dependent_launch
     assert "st.shared" in before and "cp.async" not in before and "st.global" not in before and "cp.async" in after
-    plain = lowlp.compile_linear(n=8192, k=2048, weight=vectors_of(text), m=(3, 8))
+    plain = lowlp.compile_linear(**of)
     assert "griddepcontrol" not in plain.ptx and not plain.description.dependent_launch
 
 

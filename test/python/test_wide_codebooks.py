@@ -14,6 +14,7 @@ from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
+from lowlp.kernels.linear.codebooks.wide_schedules import for_few_rows
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
@@ -21,6 +22,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.ops import linear_on_cpu
 from lowlp.ops.linear_kernels import gpu_ordering_kernel
+from lowlp.schedules.device import device_like
 from lowlp_runtime import LowlpValueError
 from lowlp_runtime.ordered_rows import launch_numbers
 from lowlp_runtime.product_arguments import check_weights
@@ -184,7 +186,9 @@ def test_rows_in_the_order_of_vectors(k: int, vector: int, aligned: bool) -> Non
 def test_schedules() -> None:
     """By warpgroups for many rows and large weights, but not where one order of sums is asked for."""
     spec = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", aligned=True)
-    assert not schedule_for(spec, 16).warpgroups and not schedule_for(spec, 1024, batch_invariant=True).warpgroups
+    assert not any(schedule_for(spec, m, batch_invariant=True).warpgroups for m in (1, 16, 1024))
+    # Books in global memory, of which some entries are kept in shared memory.
+    assert not schedule_for(LinearSpec(57344, 8192, "vec8:1x16:f16 channel f16", aligned=True), 16).warpgroups
     many = schedule_for(spec, 1024)
     assert many.warpgroups == 2 and many.scales_on == "weights"
     # Results of f32 of few rows are of entries that are not rounded.
@@ -199,6 +203,41 @@ def test_schedules() -> None:
             linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16 channel f16", aligned=True), refused)
     with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes"):
         linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16:32x256 channel f16"), wide(share_tiles=False))
+
+
+@pytest.mark.parametrize(
+    ("codec", "n", "k", "schedule"),
+    [
+        ("vec2:1x8:f16", 200, 512, wide(16, cluster=2)),
+        ("vec8:2x12:f8e4m3", 200, 1024, wide(16, scales_on="weights", warpgroups=3, steps=4)),
+        ("e8p", 512, 256, wide(16, warpgroups=4, steps=1)),
+    ],
+)
+def test_few_rows_have_the_same_bits(codec: str, n: int, k: int, schedule: Schedule) -> None:
+    """Whatever else is in their batch: of the schedule for 1 to 16 rows only the columns differ."""
+    random = np.random.default_rng(n)
+    qw = weights(random, vectors_of(codec), n, k, k)
+    x = random.standard_normal((16, k)).astype(np.float16)
+    found = run(qw, x, schedule)
+    wanted = x.astype(np.float64) @ qw.dequantize().T
+    assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
+    for m in (1, 9):
+        assert np.array_equal(run(qw, x[:m], for_few_rows(schedule, m)), found[:m])
+
+
+def test_schedules_of_few_rows() -> None:
+    """All of up to 16 rows, or of those that take no partial sums, have one schedule but for its columns."""
+    for codec, n, k, least in (
+        ("vec2:1x8:f16", 5120, 5120, 1),
+        ("vec8:2x8:f16", 57344, 8192, 3),
+        ("e8p", 4096, 4096, 1),
+    ):
+        spec = LinearSpec(n, k, f"{codec} channel f16", aligned=True)
+        most = schedule_for(spec, 16)
+        assert most.warpgroups and schedule_for(spec, 1).partial_sums == (least > 1)
+        for m in range(least, 16):
+            assert schedule_for(spec, m) == replace(most, columns=8 if m <= 8 and most.cluster == 1 else 16)
+        assert not schedule_for(spec, 16, device_like("sm_80")).warpgroups
 
 
 def test_the_inner_loop(tmp_path: Path) -> None:

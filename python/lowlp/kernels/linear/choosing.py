@@ -37,8 +37,7 @@ from .candidates import (
     plain_schedule,
     wide_drafts,
 )
-from .codebooks.choosing import book_schedule, measured_books
-from .codebooks.partial_sums_schedules import partial_sums_us
+from .codebooks.choosing import book_schedule, reason_for_books
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
@@ -141,13 +140,8 @@ def reason_for(
     among = measured_schedules() if among is None else among
     if spec.vectors:
         chosen = schedule_for(spec, m, device, gpu=gpu, among=among)
-        if chosen.partial_sums:
-            return f"by estimate, {partial_sums_us(spec, chosen, m, device):.1f} us: sums of products of entries"
-        found_books = measured_books(spec, m, device, gpu, among)
-        if found_books and (chosen.kept_entries, chosen.staged_rows) != (found_books.schedule.kept_entries, 0):
-            # Its time is of a kernel that keeps other entries, or stages more rows.
-            found_books = dataclasses.replace(found_books, us=0.0)
-        return _as_measured(found_books) if found_books else "by rule, as books have it"
+        reason = reason_for_books(spec, chosen, m, device, gpu, among)
+        return reason if isinstance(reason, str) else _as_measured(reason)
     rows = rows_of(m)
     found, entry = _chosen(spec, rows, device, gpu, among), _measured(spec, class_of(rows), device, gpu, among)
     if found is None:

@@ -7,7 +7,7 @@ from typing import Final
 from lowlp.schedules.device import H200, Device
 
 from .codebooks.schedules import codebook_us
-from .codebooks.wide_schedules import wide_us
+from .codebooks.wide_estimates import wide_us
 from .estimates import estimated_us
 from .operands import NUMPY_TYPES
 from .schedule import Schedule

@@ -29,7 +29,7 @@ _ROWS_CYCLES: Final = 515
 _SCALE_CYCLES: Final = 100
 """For these rows, where they have a scale in each unit."""
 _MEMORY: Final = 1.4
-_BEGIN_US: Final = -0.6
+_BEGIN_US: Final = -1.2
 """Beside what any launch takes."""
 # To hand over, and for each part of K.
 _HANDOVER_US: Final = 2.1

@@ -88,6 +88,15 @@ _LEAST_KEPT: Final = 4
 """Of all entries a sixteenth, two to the minus so many: fewer are not kept."""
 _LOOKUPS_OF_KEPT: Final = 4
 """A block looks up at least so many times as many entries as it keeps."""
+_TAKEN: Final = 0.93
+_TAKEN_OF_BYTES: Final = 1.06
+_TAKEN_OF_COMPUTED: Final = 0.86
+"""Of the cycles that are estimated, what products were measured to take; with entries of 8 bits; and with vectors that
+are computed (docs/adr/0119)."""
+_TAKEN_OF_STAGED: Final = 0.985
+"""Of that where stages have fewer rows than there are columns."""
+_LESS_US: Final = 0.9
+"""That adding parts of K was measured to take less."""
 _WORTH: Final = 0.8
 """K is divided where that takes at most so much of the time: without, kernels were measured."""
 # Cycles until books that are loaded are there, until a block has what another has left, and for an accumulator of that.
@@ -105,11 +114,15 @@ _COMPUTED_CYCLES: Final = {"e8p": 5, "e81b": 4}
 
 def codebook_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What the schedule for m rows of x takes, in microseconds by estimate."""
-    schedule = codebook_schedule(spec, m, device)
+    schedule, is_computed = codebook_schedule(spec, m, device), bool(spec.vectors and spec.vectors.lattices)
+    taken = _TAKEN_OF_BYTES if has_bytes(spec) else _TAKEN_OF_COMPUTED if is_computed else _TAKEN
+    if schedule.staged_rows:
+        taken *= _TAKEN_OF_STAGED
     if not schedule.stages:
         # As if x were staged: nothing was measured without.
         schedule = replace(schedule, stages=2, row_tiles=spec.rows_of_unit // 16)
-    return device.launch_us + _cycles(spec, schedule, m, device) / device.cycles_per_us
+    less = _LESS_US if schedule.splits > 1 else 0.0
+    return device.launch_us - less + taken * _cycles(spec, schedule, m, device) / device.cycles_per_us
 
 
 def codebook_schedule(spec: LinearSpec, m: int, device: Device, splits: int | None = None) -> Schedule:

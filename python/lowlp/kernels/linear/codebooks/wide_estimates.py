@@ -1,0 +1,257 @@
+"""What a product by warpgroups with codebooks takes, by counts: cycles of tensor cores, wavefronts of shared memory,
+instructions and bytes.
+
+Constants for up to 64 rows of x were fitted to 692 kernels: the standard deviation of estimated over measured times is
+4.3 % (docs/adr/0119). With more rows estimates are 0.7 to 0.85 of what was measured (docs/adr/0063).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from lowlp.schedules.device import Device
+
+from ..operand_list import vector_order_of
+from ..schedule import Schedule
+from ..spec import LinearSpec
+from ..tiles import blocks_for, tiles_of
+from .entries import entry_bytes
+from .lattice_tables import bytes_of_codes
+from .next_books import loads_ahead
+from .wide import VectorPlan
+from .wide_room import (
+    PRODUCER_THREADS,
+    SM_REGISTERS,
+    Books,
+    books_of,
+    bytes_of_stages,
+    passes_of,
+    registers_of,
+    room_for_books,
+)
+
+_FEW_ROWS: Final = 64
+"""Up to so many rows have constants of their own."""
+_SLICE: Final = 1024
+"""Weights of an instruction, 64 x 16."""
+_LINE_BYTES: Final = 128
+"""Of shared memory that are read in a cycle."""
+_GLOBAL_CYCLES: Final = 42.0
+"""In which an SM has 32 entries of 16 bytes out of the L2 cache (an H200: 176 G a second)."""
+_HIDDEN: Final = 0.06
+"""Times for what memory takes while products are made, or the other way round."""
+_SEGMENT_CYCLES: Final = 1 / 125
+"""For an accumulator that is scaled at the end of a segment."""
+_BLOCK_BYTES: Final = 1024
+"""Of shared memory, that each block takes besides its own."""
+
+# --- up to 64 rows ----------------------------------------------------------------------------------------------------
+
+_ENOUGH_WARPS: Final = 16
+"""Of an SM, to hide what lookups wait for."""
+_WAITING: Final = 0.14
+"""Power of what lacks of these, by which shared memory is waited for."""
+_ENOUGH_FOR_L2: Final = 8
+_WAITING_FOR_L2: Final = 0.32
+"""The same of books that stay in global memory, which L2 gives."""
+_FEW_SHARED: Final = 0.916
+_FEW_TENSOR: Final = 0.14
+"""Cycles for each of shared memory and of tensor cores."""
+_FEW_SCALED: Final = 0.13
+"""For an instruction that scales a value of a book."""
+_FEW_COMPUTED: Final = 9.7
+"""For a vector of a lattice that each thread of a warp computes."""
+_CLUSTER_SCALED: Final = 1.01
+"""Times for cycles of stages where books have scales and blocks are in clusters (docs/adr/0118)."""
+_FEW_STAGE: Final = 67
+_FEW_TILE: Final = 1280
+_FEW_ENDING: Final = 0.51
+"""Cycles for each stage, for each tile, and for each value of y that a tile has."""
+_FEW_SHIFTED: Final = 87
+"""For each stage, tile of a warp and part of a unit more than one, of codes that are no bytes: they are shifted, and
+selected out of units that are wider than the stage."""
+_FEW_FILL: Final = 0.026
+_FEW_SWITCH: Final = 0.019
+"""Cycles for a byte of the books that a block begins with, and of those that take their place."""
+_FEW_SHARING_US: Final = 1.7
+"""To add what the blocks of a tile have."""
+_FEW_ORDER_US: Final = 0.45
+"""For the kernel before, beside what it reads and writes."""
+
+# --- more rows --------------------------------------------------------------------------------------------------------
+
+_SCALED_INSTRUCTIONS: Final = 1.5
+"""For a value of a book with a scale, which is converted, multiplied and added, by counts."""
+_COMPUTED_INSTRUCTIONS: Final = 15.0
+"""For a vector of a lattice that each thread of a warp computes, of which half as many begin in a cycle."""
+_PRODUCT: Final = 0.9
+"""Cycles for each of the tensor cores, as other kernels by warpgroups take them."""
+_BESIDE: Final = 0.7
+"""Cycles for each of shared memory that products do not hide."""
+_STAGE: Final = 135
+_TILE: Final = 3700
+_FILL: Final = 2500
+"""Cycles for each stage, for each tile, and to take books into shared memory."""
+_SWITCH: Final = 1000
+_SWITCH_AHEAD: Final = 100
+"""Cycles until others have taken the place of books, and where these were loaded ahead."""
+_SHIFTED: Final = 300
+"""Cycles for each stage and tile of a warp in which codes that are no bytes are shifted, and selected out of units that
+are wider than the stage."""
+_COPIED: Final = 32
+"""Bytes that an SM copies in a cycle where all do."""
+_SHARING_US: Final = 2.7
+"""To add what the blocks of a tile have, one after the other."""
+_APART: Final = 1.06
+"""Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
+out of the L2 cache. Where lookups limit, that is not seen."""
+_MANY_ROWS: Final = 256
+_ORDER_US: Final = 0.4
+"""For the kernel before, that puts x in order, and while which the product begins."""
+
+
+class _Work(NamedTuple):
+    """What an SM does one after the other.
+
+    together  blocks that it has at a time
+    waves     of tiles, or of shares of them
+    stages    of a block, in all
+    sharing   blocks of a tile that add what they have, over 1.5 and at least 1; 0 where none does
+    """
+
+    together: int
+    waves: int
+    stages: int
+    sharing: float
+
+
+def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """What a product of m rows of x takes, with the kernel before it, in microseconds."""
+    plan, books = VectorPlan(spec, schedule), books_of(spec, schedule, device)
+    work = _work(spec, schedule, plan, books, m, device)
+    vectors, is_few = plan.vectors, m <= _FEW_ROWS
+    cycles = _few_cycles(plan, books, work, device) if is_few else _many_cycles(plan, books, work, m, device)
+    compute = cycles / device.cycles_per_us
+    memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
+    ordering = 0.0
+    if vector_order_of(spec, schedule):
+        ordering = (_FEW_ORDER_US if is_few else _ORDER_US) + 4.0 * m * spec.k / device.bytes_per_us
+    ending = _FEW_SHARING_US * (work.sharing > 0) if is_few else _SHARING_US * work.sharing
+    return device.launch_us + ordering + max(compute, memory) + _HIDDEN * min(compute, memory) + ending
+
+
+def _few_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) -> float:
+    """Of an SM, for up to `_FEW_ROWS` rows."""
+    spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
+    products = 1 if plan.are_added else vectors.books
+    # Operands that products read, and codes, which are stored and loaded, beside entries that are looked up.
+    beside = products * schedule.columns / 4 + 2 * _SLICE * vectors.bits_per_weight / 8 / _LINE_BYTES
+    warps = 4 * schedule.warpgroups * work.together
+    waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
+    lookups = vectors.books * _lookup_cycles(spec, books)
+    if books.copies:
+        of_slice = _FEW_SHARED * waiting * (lookups + beside)
+    else:
+        of_slice = math.pow(max(1.0, _ENOUGH_FOR_L2 / warps), _WAITING_FOR_L2) * (lookups + beside)
+    of_slice += _FEW_TENSOR * products * max(schedule.columns, 32) / 2
+    if plan.are_added and vectors.has_book_scales:
+        of_slice += _FEW_SCALED * _SCALED_INSTRUCTIONS * vectors.books * 8
+    if vectors.lattices:
+        of_slice += _FEW_COMPUTED * vectors.books
+    cycles = _slices(schedule, work) * of_slice + _FEW_STAGE + _segment_cycles(plan, work)
+    if vectors.bits % 8:
+        cycles += _FEW_SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
+    if schedule.cluster > 1 and plan.are_added and vectors.has_book_scales:
+        cycles *= _CLUSTER_SCALED
+    ending = work.waves * (_FEW_TILE + _FEW_ENDING * schedule.rows * schedule.columns)
+    filling = _FEW_FILL * books.taken
+    if plan.switches_books:
+        filling += work.stages * schedule.stage_k / plan.block_k * _FEW_SWITCH * work.together * books.taken
+    return work.stages * cycles + ending + filling
+
+
+def _many_cycles(plan: VectorPlan, books: Books, work: _Work, m: int, device: Device) -> float:
+    """Of an SM, for more rows."""
+    spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
+    slices, columns = _slices(schedule, work), schedule.columns_of_block
+    of_products = max(columns, 32) / 2 * (1 if plan.are_added else vectors.books)
+    lookups = vectors.books * _lookup_cycles(spec, books)
+    # Four quarters of an SM add entries, each those of a warp.
+    adding = _SCALED_INSTRUCTIONS * vectors.books * 8 if plan.are_added and vectors.has_book_scales else 0.0
+    adding += _COMPUTED_INSTRUCTIONS * vectors.books if vectors.lattices else 0.0
+    # Operands that products read, beside entries that are looked up: half of what shared memory gives.
+    reads = of_products / 2 + lookups
+    products = _PRODUCT * slices * of_products + _segment_cycles(plan, work)
+    beside = slices * (lookups + adding)
+    around = _STAGE
+    if plan.parts_of_unit > 1 and vectors.bits % 8:
+        around += _SHIFTED * plan.tiles
+    stage_bytes = work.together * bytes_of_stages(spec, schedule) / schedule.stages
+    if schedule.warpgroups * work.together > 1:
+        cycles = max(products + around + _BESIDE * beside, slices * reads + around, stage_bytes / _COPIED)
+    else:
+        # Shifting codes that are no bytes is not hidden either.
+        alone = 1.15 if vectors.bits % 8 else 1.0
+        cycles = max(alone * (products + around + beside), stage_bytes / _COPIED)
+    if m > _MANY_ROWS and not schedule.has_tile_each and products >= beside:
+        cycles *= _APART
+    of_tiles = work.waves * (_TILE + 0.06 * schedule.rows * columns)
+    if plan.switches_books:
+        switch = _SWITCH_AHEAD if loads_ahead(spec, schedule.threads) else _SWITCH
+        taken = work.together * books.taken / _LINE_BYTES
+        of_tiles += work.stages * schedule.stage_k / plan.block_k * (switch + taken)
+        fills = work.waves * (_SWITCH + books.taken / _LINE_BYTES)
+    else:
+        fills = (work.waves if schedule.has_tile_each else 1) * (_FILL + books.taken / 16)
+    return work.stages * cycles + of_tiles + fills
+
+
+def _work(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, books: Books, m: int, device: Device) -> _Work:
+    # While a block of one warpgroup waits for its next books, another one of its SM goes on.
+    together = 2 if _goes_on_beside(spec, schedule, plan, books, device) else 1
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // (schedule.stage_k * schedule.cluster))
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors // schedule.cluster)
+    waves = -(-tiles // min(blocks, together * device.multiprocessors // schedule.cluster))
+    if schedule.has_tile_each:
+        return _Work(together, waves, waves * stages_of_tile, 0.0)
+    # What the blocks of a tile have is added one after the other.
+    sharing = max(1.0, blocks / tiles / 1.5) * (tiles % blocks > 0)
+    return _Work(together, waves, -(-tiles * stages_of_tile // blocks), sharing)
+
+
+def _slices(schedule: Schedule, work: _Work) -> float:
+    """Of a stage of an SM's blocks."""
+    return work.together * schedule.rows * schedule.stage_k / _SLICE
+
+
+def _segment_cycles(plan: VectorPlan, work: _Work) -> float:
+    """Of a stage, in which accumulators of segments are scaled."""
+    if plan.is_one:
+        return 0.0
+    values = work.together * plan.schedule.rows * plan.schedule.columns_of_block
+    return _SEGMENT_CYCLES * values * -(-plan.schedule.stage_k // plan.segment)
+
+
+def _lookup_cycles(spec: LinearSpec, books: Books) -> float:
+    """Of an SM, for the entries of `_SLICE` weights of one book."""
+    vectors = spec.vectors
+    assert vectors is not None
+    lookups = _SLICE / (32 * vectors.vector)
+    if vectors.lattices:
+        lookups *= bytes_of_codes(vectors) / vectors.books
+    size = entry_bytes(spec)
+    if not books.copies:
+        return lookups * _GLOBAL_CYCLES * max(1.0, size / 32)
+    passes = passes_of(spec)[books.copies.bit_length() - 1]
+    phases = max(1, size // 4)
+    return lookups * phases * (max(2.0, passes) if size > 16 else passes)
+
+
+def _goes_on_beside(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, books: Books, device: Device) -> bool:
+    """Whether an SM has two blocks of a warpgroup, which change their books at different times."""
+    if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each and schedule.cluster == 1):
+        return False
+    taken = device.shared_bytes - room_for_books(spec, schedule, device) + books.taken + _BLOCK_BYTES
+    registers = registers_of(schedule, plan) * (schedule.threads + PRODUCER_THREADS)
+    return 2 * taken <= device.shared_bytes and 2 * registers <= SM_REGISTERS

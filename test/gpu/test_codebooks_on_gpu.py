@@ -72,6 +72,23 @@ def test_frequent_entries() -> None:
     check(ordered, True)
 
 
+@pytest.mark.parametrize(
+    ("vector", "books", "n", "k", "least"), [(2, 1, 5120, 5120, 1), (8, 2, 28672, 4096, 3), (4, 1, 4096, 4096, 1)]
+)
+def test_rows_of_a_batch(vector: int, books: int, n: int, k: int, least: int) -> None:
+    """Each has the same bits whatever the others are: with up to 16, or those that take no partial sums."""
+    qw = weights(vector, 8, books, "f16", n, k, None)
+    spec = spec_for(qw, "f16", "f16", aligned=True)
+    assert schedule_for(spec, 16).warpgroups and schedule_for(spec, 1).partial_sums == (least > 1)
+    x = torch.randn(16, k, device="cuda", dtype=torch.float16)
+    every = lowlp.linear(x, qw)
+    wanted = x.double() @ torch.from_numpy(qw.dequantize()).cuda().double().T
+    assert torch.linalg.norm(every.double() - wanted) <= 2e-3 * torch.linalg.norm(wanted)
+    for m in range(least, 16):
+        assert torch.equal(lowlp.linear(x[:m], qw), every[:m])
+        assert torch.equal(lowlp.linear(x[16 - m :], qw), every[16 - m :])
+
+
 def check(qw: lowlp.QuantizedTensor, is_exact: bool) -> None:
     k, values = qw.shape[1], qw.dequantize()
     x = torch.randn(60, k, device="cuda", dtype=torch.float16)

@@ -61,6 +61,16 @@ def test_few_rows_have_parts_alike() -> None:
     spec = spec_of("vec8:2x8:f16")
     files = among((8, dataclasses.replace(FEW, columns=8, splits=4)), (16, FEW))
     assert schedule_for(spec, 8, among=files).splits == FEW.splits
+    assert re.fullmatch(r"by estimate, \d+\.\d us: without warpgroups", reason_for(spec, 8, among=files))
+    # Nor does it keep more rows from warpgroups.
+    assert schedule_for(spec, 20, among=among((32, FEW))) == schedule_for(spec, 20, among=())
+
+
+def test_no_rows() -> None:
+    """Of x have the schedule of one."""
+    for text in ("vec2:1x8:f16", "vec8:2x12:f16", "vec8:1x8:f16"):
+        assert schedule_for(spec_of(text), 0) == schedule_for(spec_of(text), 1)
+        assert reason_for(spec_of(text), 0) == reason_for(spec_of(text), 1)
 
 
 def test_few_rows_go_as_those_of_16_do() -> None:
@@ -69,6 +79,8 @@ def test_few_rows_go_as_those_of_16_do() -> None:
     for m, columns in ((3, 8), (8, 8), (9, 16)):
         assert schedule_for(spec, m, among=among((16, wide))) == dataclasses.replace(wide, columns=columns)
     assert schedule_for(spec, 8, among=among((8, wide))) == schedule_for(spec, 8, among=())
+    assert reason_for(spec, 5, among=among((16, wide))) == f"measured on {GPU} for this shape, M <= 16: 12.5 us"
+    assert reason_for(spec, 8, among=among((8, wide))) == reason_for(spec, 8, among=())
     invariant = schedule_for(spec, 8, batch_invariant=True, among=among((16, wide)))
     assert invariant == schedule_for(spec, 8, batch_invariant=True, among=())
 
@@ -83,7 +95,7 @@ def test_what_is_shipped_is_taken(m: int) -> None:
         assert kind_of_books(spec) == entry.kind
         taken = schedule_for(spec, m)
         assert dataclasses.replace(taken, kept_entries=0) == entry.schedule, entry
-        assert (taken.kept_entries > 0) == ("1x16" in entry.kind and m <= 16)
+        assert reason_for(spec, m).startswith("measured on NVIDIA H200 for this shape")
 
 
 @pytest.mark.parametrize("text", ["vec8:1x8:f16", "vec8:2x8:f16", "vec4:1x8:f16:256x256"])

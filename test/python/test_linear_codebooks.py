@@ -221,10 +221,9 @@ def test_schedules() -> None:
     random = np.random.default_rng(5)
     qw = weights(random, vectors_of("vec8:2x8:f16"), 256, 512, 512)
     spec = spec_for(qw, "f16", "f16", aligned=True)
-    few, alone = (schedule_for(spec, m, batch_invariant=True) for m in (3, 1))
-    assert few.stages and few.staged_rows == 4 and alone == dataclasses.replace(few, staged_rows=1)
-    staged = [schedule_for(spec, m, batch_invariant=True).staged_rows for m in range(1, 7)]
-    assert staged == [1, 2, 4, 4, 0, 0]
+    found = [schedule_for(spec, m, batch_invariant=True) for m in range(1, 7)]
+    assert [schedule.staged_rows for schedule in found] == [1, 2, 4, 4, 0, 0]
+    assert found[0].stages and {dataclasses.replace(schedule, staged_rows=0) for schedule in found} == {found[-1]}
     pairs = spec_for(weights(random, vectors_of("vec2:1x8:f16"), 256, 512, 512), "f16", "f16", aligned=True)
     alone = schedule_for(pairs, 1, batch_invariant=True)
     assert alone.stages and not alone.staged_rows

@@ -14,7 +14,7 @@ from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
-from lowlp.kernels.linear.codebooks.wide_schedules import for_few_rows
+from lowlp.kernels.linear.codebooks.wide_schedules import with_columns_for
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
@@ -184,7 +184,7 @@ def test_rows_in_the_order_of_vectors(k: int, vector: int, aligned: bool) -> Non
 
 
 def test_schedules() -> None:
-    """By warpgroups for many rows and large weights, but not where one order of sums is asked for."""
+    """By warpgroups, but not where one order of sums is asked for, nor where a kernel without takes less."""
     spec = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", aligned=True)
     assert not any(schedule_for(spec, m, batch_invariant=True).warpgroups for m in (1, 16, 1024))
     # Books in global memory, of which some entries are kept in shared memory.
@@ -208,7 +208,7 @@ def test_schedules() -> None:
 @pytest.mark.parametrize(
     ("codec", "n", "k", "schedule"),
     [
-        ("vec2:1x8:f16", 200, 512, wide(16, cluster=2)),
+        ("vec2:1x8:f16", 200, 512, wide(16, warpgroups=2)),
         ("vec8:2x12:f8e4m3", 200, 1024, wide(16, scales_on="weights", warpgroups=3, steps=4)),
         ("e8p", 512, 256, wide(16, warpgroups=4, steps=1)),
     ],
@@ -222,7 +222,7 @@ def test_few_rows_have_the_same_bits(codec: str, n: int, k: int, schedule: Sched
     wanted = x.astype(np.float64) @ qw.dequantize().T
     assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
     for m in (1, 9):
-        assert np.array_equal(run(qw, x[:m], for_few_rows(schedule, m)), found[:m])
+        assert np.array_equal(run(qw, x[:m], with_columns_for(schedule, m)), found[:m])
 
 
 def test_schedules_of_few_rows() -> None:

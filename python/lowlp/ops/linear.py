@@ -80,10 +80,10 @@ def linear(
     batch_invariant  a row's result does not depend on M: all M add its products in one order. Results differ by
                      roundings from those without it, and take a little longer (docs/adr/0046). Without it that holds
                      among M of 1 to 16, with books perhaps of 1 and 2 and of 3 to 16 (docs/codebooks.md), and for any
-                     M rows do not depend on what the others hold. Without it, entries of several books are added in
-                     the type of x where M is more than 16, but for results of f32 where it is more than 64
-                     (docs/adr/0055). An int of at least N: these are some rows
-                     of weights of so many rows, and results are, bit for bit, what those give with True
+                     M rows do not depend on what the others hold. Without it, entries of several books may be added
+                     in the type of x, for results of f32 where M is more than 64 (docs/adr/0055, 0119). An int of at
+                     least N: these are some rows of weights of so many rows, and results are, bit for bit, what those
+                     give with True
     activation       a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations`
                      does without further arguments; None: x is taken as it is
     path             by which products quantised x is multiplied: 's8', 'fp8', 'planes', or 'f16', which dequantises it:

@@ -139,8 +139,7 @@ def reason_for(
     """Why `schedule_for` takes the schedule that it takes without `batch_invariant`, in words."""
     among = measured_schedules() if among is None else among
     if spec.vectors:
-        chosen = schedule_for(spec, m, device, gpu=gpu, among=among)
-        reason = reason_for_books(spec, chosen, m, device, gpu, among)
+        reason = reason_for_books(spec, m, device, gpu, among)
         return reason if isinstance(reason, str) else _as_measured(reason)
     rows = rows_of(m)
     found, entry = _chosen(spec, rows, device, gpu, among), _measured(spec, class_of(rows), device, gpu, among)

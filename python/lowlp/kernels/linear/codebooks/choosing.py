@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from lowlp.compiler.targets import target
 from lowlp.schedules.device import Device, device_like
 
+from ..candidates import EXACT_ROWS, FEW_ROWS
 from ..measured import Entry, MeasuredSchedules
 from ..schedule import Schedule
 from ..spec import LinearSpec
@@ -19,15 +20,9 @@ from .program import has_codebook_program
 from .schedules import codebook_schedule, codebook_us, splits_of, with_kept_entries, with_staged_rows
 from .wide import can_look_up_wide
 from .wide_estimates import wide_us
-from .wide_schedules import (
-    EXACT_ROWS,
-    FEW_ROWS,
-    few_rows_schedule,
-    for_few_rows,
-    wide_codebook_schedule,
-)
+from .wide_schedules import few_rows_schedule, wide_codebook_schedule, with_columns_for
 
-_FEW: Final = (8, 16, 32, 64)
+_MEASURED_ROWS: Final = (8, FEW_ROWS, 32, EXACT_ROWS)
 _MANY: Final = 1024
 _MANY_STEP: Final = 256
 """Up to so many rows fewer, products have as many tiles."""
@@ -36,6 +31,13 @@ _MANY_STEP: Final = 256
 def kind_of_books(spec: LinearSpec) -> str:
     """How files name such weights: vectors and the group of scales. Types of x and y do not count."""
     return f"books {spec.vectors} g{spec.group_size if spec.groups > 1 else 0}"
+
+
+class _Choice(NamedTuple):
+    """A schedule, and what was measured that it was taken for, if any."""
+
+    schedule: Schedule
+    entry: Entry | None = None
 
 
 def book_schedule(
@@ -53,33 +55,49 @@ def book_schedule(
     has_one_order  all m add in one order, that of kernels without warpgroups
     gpu, among     as for `schedule_for`
     """
-    if not has_one_order:
-        found = _partial_sums(spec, m, device, gpu, among) or _by_warpgroups(spec, m, device, gpu, among)
-        if found:
-            return found
+    return _choice(spec, max(m, 1), device, whole, has_one_order, gpu, among).schedule
+
+
+def reason_for_books(
+    spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> str | Entry:
+    """Why `book_schedule` takes its schedule: what was measured, without a time where that is of a kernel that keeps
+    other entries, or stages more rows; else in words."""
+    m = max(m, 1)
+    schedule, entry = _choice(spec, m, device, spec, False, gpu, among)
+    if entry:
+        is_alike = (schedule.kept_entries, schedule.staged_rows) == (entry.schedule.kept_entries, 0)
+        return entry if is_alike else replace(entry, us=0.0)
+    if schedule.partial_sums:
+        return f"by estimate, {partial_sums_us(spec, schedule, m, device):.1f} us: sums of products of entries"
+    if schedule.warpgroups:
+        return f"by estimate, {wide_us(spec, schedule, m, device):.1f} us: by warpgroups"
+    if schedule.stages:
+        return f"by estimate, {codebook_us(spec, m, device):.1f} us: without warpgroups"
+    return "by rule: no schedule with stages fits"
+
+
+def _choice(
+    spec: LinearSpec,
+    m: int,
+    device: Device,
+    whole: LinearSpec,
+    has_one_order: bool,
+    gpu: str,
+    among: tuple[MeasuredSchedules, ...],
+) -> _Choice:
     splits = _splits(whole, device, gpu, among)
+    if not has_one_order:
+        if sums := _partial_sums(spec, m, device, gpu, among):
+            return _Choice(sums)
+        if wide := _by_warpgroups(spec, m, splits, device, gpu, among):
+            return wide
     entry = measured_books(spec, m, device, gpu, among)
     if entry and not entry.schedule.warpgroups and entry.schedule.splits == splits:
         staged = with_staged_rows(spec, entry.schedule, m)
         # Files that do not say how many entries are kept are of kernels that kept none.
-        return staged if staged.kept_entries else with_kept_entries(spec, staged, device)
-    return codebook_schedule(spec, m, device, splits)
-
-
-def reason_for_books(
-    spec: LinearSpec, schedule: Schedule, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
-) -> str | Entry:
-    """Why `book_schedule` took a schedule: what was measured, without a time where that is of a kernel that keeps other
-    entries, or stages more rows; else in words."""
-    if schedule.partial_sums:
-        return f"by estimate, {partial_sums_us(spec, schedule, m, device):.1f} us: sums of products of entries"
-    entry = measured_books(spec, m, device, gpu, among)
-    if entry and (entry.schedule.warpgroups > 0) == (schedule.warpgroups > 0):
-        is_alike = (schedule.kept_entries, schedule.staged_rows) == (entry.schedule.kept_entries, 0)
-        return entry if is_alike else replace(entry, us=0.0)
-    if schedule.warpgroups:
-        return f"by estimate, {wide_us(spec, schedule, m, device):.1f} us: by warpgroups"
-    return "by rule, as books have it"
+        return _Choice(staged if staged.kept_entries else with_kept_entries(spec, staged, device), entry)
+    return _Choice(codebook_schedule(spec, m, device, splits))
 
 
 def begins_early(spec: LinearSpec, schedule: Schedule, m: int) -> bool:
@@ -97,7 +115,7 @@ def measured_books(
 ) -> Entry | None:
     """What was measured for such weights of this shape and about m rows, on this GPU, or on one that is taken to be
     like it; None where nothing was, or where that has no program here. Gate and up were not measured."""
-    rows = next((rows for rows in _FEW if m <= rows), _MANY if _MANY - _MANY_STEP < m <= _MANY else 0)
+    rows = next((rows for rows in _MEASURED_ROWS if m <= rows), _MANY if _MANY - _MANY_STEP < m <= _MANY else 0)
     if not rows or spec.products > 1:
         return None
     wanted = (kind_of_books(spec), spec.n, spec.k, rows, device.arch)
@@ -117,29 +135,34 @@ def _has_warpgroups(device: Device) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _few_rows(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Schedule | None:
-    """The schedule by warpgroups of all of up to `FEW_ROWS` rows of x, whose sums are so in one order; None where these
-    take none: as was measured for as many rows, else by estimate, one, half and all of them together."""
+def _of_few_rows(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> _Choice | None:
+    """How warpgroups multiply up to `FEW_ROWS` rows of x, all in one order of sums. None where these are multiplied
+    without: where that was measured for `FEW_ROWS` rows, or 1, half and all of them take less by estimate, together."""
     if entry := measured_books(spec, FEW_ROWS, device, gpu, among):
-        return entry.schedule if entry.schedule.warpgroups else None
+        return _Choice(entry.schedule, entry) if entry.schedule.warpgroups else None
     has_partial_sums = _takes_partial_sums(spec, device, gpu, among)
     judged = (*(() if has_partial_sums else (1,)), FEW_ROWS // 2, FEW_ROWS)
     found = few_rows_schedule(spec, judged, device)
-    return found[1] if found and found[0] <= sum(codebook_us(spec, m, device) for m in judged) else None
+    return _Choice(found[1]) if found and found[0] <= sum(codebook_us(spec, m, device) for m in judged) else None
 
 
 def _by_warpgroups(
-    spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
-) -> Schedule | None:
-    """The schedule by warpgroups for m rows of x; None where one without takes less, or the GPU has none."""
+    spec: LinearSpec, m: int, splits: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> _Choice | None:
+    """How warpgroups multiply m rows of x; None where the GPU has none, or a kernel without takes less, of which K is
+    divided in so many parts."""
     if not _has_warpgroups(device):
         return None
     if m <= FEW_ROWS:
-        few = _few_rows(spec, device, gpu, among)
-        return for_few_rows(few, m) if few else None
-    if entry := measured_books(spec, m, device, gpu, among):
-        return _for_rows(entry.schedule, m) if entry.schedule.warpgroups else None
-    return wide_codebook_schedule(spec, m, device)
+        few = _of_few_rows(spec, device, gpu, among)
+        return few._replace(schedule=with_columns_for(few.schedule, m)) if few else None
+    entry = measured_books(spec, m, device, gpu, among)
+    if entry and entry.schedule.warpgroups:
+        return _Choice(with_columns_for(entry.schedule, m), entry)
+    if entry and entry.schedule.splits == splits:
+        return None
+    found = wide_codebook_schedule(spec, m, device)
+    return _Choice(found) if found else None
 
 
 def _partial_sums(
@@ -151,10 +174,11 @@ def _partial_sums(
 
 
 def _takes_partial_sums(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> bool:
-    """Whether one and two rows of x take less by partial sums than by the kernels of few rows without warpgroups."""
-    entry = measured_books(spec, _FEW[0], device, gpu, among)
+    """Whether one and two rows of x take less by partial sums than by kernels without warpgroups, to which the estimate
+    was held; by warpgroups one row takes about as long."""
+    entry = measured_books(spec, _MEASURED_ROWS[0], device, gpu, among)
     measured = entry.us if entry and not entry.schedule.warpgroups else 0.0
-    return takes_less(spec, measured or codebook_us(spec, _FEW[0], device), device)
+    return takes_less(spec, measured or codebook_us(spec, _MEASURED_ROWS[0], device), device)
 
 
 def _splits(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> int:
@@ -168,9 +192,4 @@ def _has_program(spec: LinearSpec, schedule: Schedule, m: int) -> bool:
         return has_codebook_program(spec, schedule)
     if schedule.scales_on == "weights" and (not spec.scales_weights or (spec.out == "f32" and m <= EXACT_ROWS)):
         return False
-    return can_look_up_wide(spec, _for_rows(schedule, m))
-
-
-def _for_rows(schedule: Schedule, m: int) -> Schedule:
-    """With as few columns as hold m rows, where all are in one tile."""
-    return for_few_rows(schedule, m) if schedule.warpgroups and m <= _FEW[-1] else schedule
+    return can_look_up_wide(spec, with_columns_for(schedule, m))

@@ -30,7 +30,7 @@ _SCALE_CYCLES: Final = 100
 """For these rows, where they have a scale in each unit."""
 _MEMORY: Final = 1.4
 _BEGIN_US: Final = -1.2
-"""Beside what any launch takes."""
+"""Beside what any launch takes (docs/adr/0119)."""
 # To hand over, and for each part of K.
 _HANDOVER_US: Final = 2.1
 _PART_US: Final = 0.2

@@ -16,7 +16,7 @@ from typing import Final
 
 from lowlp.schedules.device import Device
 
-from ..candidates import plain_schedule
+from ..candidates import FEW_ROWS, plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
@@ -77,8 +77,6 @@ _LINE_BYTES: Final = 128
 _BLOCK_BYTES: Final = 1024
 """Of shared memory, that each block takes besides its own."""
 _SPLITS: Final = (1, 2, 3, 4, 6, 8, 12, 16)
-_JUDGED_ROWS: Final = 16
-"""Of x, for which the parts of K are chosen."""
 _KEPT_BYTES: Final = 128 << 10
 _L1_BYTES: Final = 64 << 10
 """Of entries of books in global memory that are kept in shared memory too, at most; and what an SM's L1, which has the
@@ -130,7 +128,10 @@ def codebook_schedule(spec: LinearSpec, m: int, device: Device, splits: int | No
 
     splits  in how many parts K is divided; None: as few as are best
     """
-    found = _with_splits(spec, m, device, splits or splits_of(spec, device))
+    splits, most = splits or splits_of(spec, device), columns_for(m)
+    # Gate and up have no registers for parts of many columns.
+    narrower = (columns for columns in reversed(_COLUMNS) if columns <= most)
+    found = next((one for columns in narrower if (one := _with_splits(spec, m, device, splits, columns))), None)
     return with_staged_rows(spec, found, m) if found else plain_schedule(spec, m)
 
 
@@ -156,16 +157,15 @@ def splits_of(spec: LinearSpec, device: Device) -> int:
     """In how many parts K is divided."""
     found: list[tuple[float, int]] = []
     for splits in _SPLITS:
-        schedule = _with_splits(spec, _JUDGED_ROWS, device, splits)
+        schedule = _with_splits(spec, FEW_ROWS, device, splits, columns_for(FEW_ROWS))
         if schedule:
-            found.append((_cycles(spec, schedule, _JUDGED_ROWS, device) * (_WORTH if splits == 1 else 1), splits))
+            found.append((_cycles(spec, schedule, FEW_ROWS, device) * (_WORTH if splits == 1 else 1), splits))
     return min(found)[1] if found else 1
 
 
 @functools.lru_cache(maxsize=4096)
-def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Schedule | None:
-    """The best schedule with so many parts of K; None where there is none."""
-    columns = columns_for(m)
+def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int, columns: int) -> Schedule | None:
+    """The best schedule with so many parts of K and columns of a block; None where there is none."""
     found: list[tuple[float, int, Schedule]] = []
     for warps, tiles, steps, stages in itertools.product(_WARPS, _ROW_TILES, _STEPS, _STAGES):
         row_tiles = tiles * (spec.rows_of_unit // 16)
@@ -190,7 +190,7 @@ def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> S
     of x: as many as leave L1 its room, and as are worth it to the block that fetches them."""
     vectors = spec.vectors
     assert vectors is not None
-    if not may_keep_entries(spec, schedule) or schedule.columns > _JUDGED_ROWS:
+    if not may_keep_entries(spec, schedule) or schedule.columns > FEW_ROWS:
         return schedule
     taken = _x_bytes(spec, schedule) + _BLOCK_BYTES
     if bytes_of_entries(spec) + taken <= device.shared_bytes // schedule.blocks_per_sm:

@@ -6,7 +6,7 @@ for comparisons:
     o1  those that fit, the most frequent      o4  + fusion in registers: vectors are operands as they are
 
 All but o4 exchange vectors through shared memory. All have one copy of an entry, and one division of the work, but for
-K; ours beside them is what `codebook_schedule` chooses.
+K; ours beside them is what `schedule_for` chooses.
 """
 
 from __future__ import annotations

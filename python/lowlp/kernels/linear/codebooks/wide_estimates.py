@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
+from ..candidates import EXACT_ROWS
 from ..operand_list import vector_order_of
 from ..schedule import Schedule
 from ..spec import LinearSpec
@@ -31,8 +32,6 @@ from .wide_room import (
     room_for_books,
 )
 
-_FEW_ROWS: Final = 64
-"""Up to so many rows have constants of their own."""
 _SLICE: Final = 1024
 """Weights of an instruction, 64 x 16."""
 _LINE_BYTES: Final = 128
@@ -55,28 +54,28 @@ _WAITING: Final = 0.14
 _ENOUGH_FOR_L2: Final = 8
 _WAITING_FOR_L2: Final = 0.32
 """The same of books that stay in global memory, which L2 gives."""
-_FEW_SHARED: Final = 0.916
-_FEW_TENSOR: Final = 0.14
+_NARROW_SHARED: Final = 0.916
+_NARROW_TENSOR: Final = 0.14
 """Cycles for each of shared memory and of tensor cores."""
-_FEW_SCALED: Final = 0.13
+_NARROW_SCALED: Final = 0.13
 """For an instruction that scales a value of a book."""
-_FEW_COMPUTED: Final = 9.7
+_NARROW_COMPUTED: Final = 9.7
 """For a vector of a lattice that each thread of a warp computes."""
 _CLUSTER_SCALED: Final = 1.01
 """Times for cycles of stages where books have scales and blocks are in clusters (docs/adr/0118)."""
-_FEW_STAGE: Final = 67
-_FEW_TILE: Final = 1280
-_FEW_ENDING: Final = 0.51
+_NARROW_STAGE: Final = 67
+_NARROW_TILE: Final = 1280
+_NARROW_ENDING: Final = 0.51
 """Cycles for each stage, for each tile, and for each value of y that a tile has."""
-_FEW_SHIFTED: Final = 87
+_NARROW_SHIFTED: Final = 87
 """For each stage, tile of a warp and part of a unit more than one, of codes that are no bytes: they are shifted, and
 selected out of units that are wider than the stage."""
-_FEW_FILL: Final = 0.026
-_FEW_SWITCH: Final = 0.019
+_NARROW_FILL: Final = 0.026
+_NARROW_SWITCH: Final = 0.019
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
-_FEW_SHARING_US: Final = 1.7
+_NARROW_SHARING_US: Final = 1.7
 """To add what the blocks of a tile have."""
-_FEW_ORDER_US: Final = 0.45
+_NARROW_ORDER_US: Final = 0.45
 """For the kernel before, beside what it reads and writes."""
 
 # --- more rows --------------------------------------------------------------------------------------------------------
@@ -130,19 +129,19 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     """What a product of m rows of x takes, with the kernel before it, in microseconds."""
     plan, books = VectorPlan(spec, schedule), books_of(spec, schedule, device)
     work = _work(spec, schedule, plan, books, m, device)
-    vectors, is_few = plan.vectors, m <= _FEW_ROWS
-    cycles = _few_cycles(plan, books, work, device) if is_few else _many_cycles(plan, books, work, m, device)
+    vectors, is_narrow = plan.vectors, m <= EXACT_ROWS
+    cycles = _narrow_cycles(plan, books, work, device) if is_narrow else _wide_cycles(plan, books, work, m, device)
     compute = cycles / device.cycles_per_us
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = 0.0
     if vector_order_of(spec, schedule):
-        ordering = (_FEW_ORDER_US if is_few else _ORDER_US) + 4.0 * m * spec.k / device.bytes_per_us
-    ending = _FEW_SHARING_US * (work.sharing > 0) if is_few else _SHARING_US * work.sharing
+        ordering = (_NARROW_ORDER_US if is_narrow else _ORDER_US) + 4.0 * m * spec.k / device.bytes_per_us
+    ending = _NARROW_SHARING_US * (work.sharing > 0) if is_narrow else _SHARING_US * work.sharing
     return device.launch_us + ordering + max(compute, memory) + _HIDDEN * min(compute, memory) + ending
 
 
-def _few_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) -> float:
-    """Of an SM, for up to `_FEW_ROWS` rows."""
+def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) -> float:
+    """Of an SM, for up to `EXACT_ROWS` rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     products = 1 if plan.are_added else vectors.books
     # Operands that products read, and codes, which are stored and loaded, beside entries that are looked up.
@@ -151,27 +150,27 @@ def _few_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) -> 
     waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
     lookups = vectors.books * _lookup_cycles(spec, books)
     if books.copies:
-        of_slice = _FEW_SHARED * waiting * (lookups + beside)
+        of_slice = _NARROW_SHARED * waiting * (lookups + beside)
     else:
         of_slice = math.pow(max(1.0, _ENOUGH_FOR_L2 / warps), _WAITING_FOR_L2) * (lookups + beside)
-    of_slice += _FEW_TENSOR * products * max(schedule.columns, 32) / 2
+    of_slice += _NARROW_TENSOR * products * max(schedule.columns, 32) / 2
     if plan.are_added and vectors.has_book_scales:
-        of_slice += _FEW_SCALED * _SCALED_INSTRUCTIONS * vectors.books * 8
+        of_slice += _NARROW_SCALED * _SCALED_INSTRUCTIONS * vectors.books * 8
     if vectors.lattices:
-        of_slice += _FEW_COMPUTED * vectors.books
-    cycles = _slices(schedule, work) * of_slice + _FEW_STAGE + _segment_cycles(plan, work)
+        of_slice += _NARROW_COMPUTED * vectors.books
+    cycles = _slices(schedule, work) * of_slice + _NARROW_STAGE + _segment_cycles(plan, work)
     if vectors.bits % 8:
-        cycles += _FEW_SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
+        cycles += _NARROW_SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
     if schedule.cluster > 1 and plan.are_added and vectors.has_book_scales:
         cycles *= _CLUSTER_SCALED
-    ending = work.waves * (_FEW_TILE + _FEW_ENDING * schedule.rows * schedule.columns)
-    filling = _FEW_FILL * books.taken
+    ending = work.waves * (_NARROW_TILE + _NARROW_ENDING * schedule.rows * schedule.columns)
+    filling = _NARROW_FILL * books.taken
     if plan.switches_books:
-        filling += work.stages * schedule.stage_k / plan.block_k * _FEW_SWITCH * work.together * books.taken
+        filling += work.stages * schedule.stage_k / plan.block_k * _NARROW_SWITCH * work.together * books.taken
     return work.stages * cycles + ending + filling
 
 
-def _many_cycles(plan: VectorPlan, books: Books, work: _Work, m: int, device: Device) -> float:
+def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int, device: Device) -> float:
     """Of an SM, for more rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     slices, columns = _slices(schedule, work), schedule.columns_of_block

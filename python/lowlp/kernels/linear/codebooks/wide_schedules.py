@@ -10,6 +10,7 @@ from typing import Final
 
 from lowlp.schedules.device import Device
 
+from ..candidates import EXACT_ROWS, FEW_ROWS
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import whole_columns
@@ -19,18 +20,14 @@ from .wide import can_look_up_wide
 from .wide_estimates import wide_us
 from .wide_room import has_room
 
-FEW_ROWS: Final = 16
-"""All of up to so many rows take one division of the work."""
-EXACT_ROWS: Final = 64
-"""Up to so many rows, entries are not rounded for results of f32."""
-_WORTH_OF_GLOBAL: Final = 0.78
+_WORTH_OF_GLOBAL: Final = 0.86
 """Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen, with up to
-`EXACT_ROWS` rows and of books that stay in global memory (docs/adr/0114)."""
+`EXACT_ROWS` rows and of books that stay in global memory (docs/adr/0119)."""
 _LARGE_BOOKS: Final = 1 << 16
 """Bytes of a block's books, more than which leave no room for two stages of 256 columns."""
 _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
-"""Of tiles: among all blocks, not at all, and with up to `EXACT_ROWS` rows between the two blocks of a cluster. Those of
-four leave multiprocessors idle (docs/adr/0119)."""
+"""Of tiles: among all blocks, not at all, and with up to `EXACT_ROWS` rows between the two blocks of a cluster. Four
+leave multiprocessors idle (docs/adr/0119)."""
 
 
 def wide_codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
@@ -58,15 +55,18 @@ def few_rows_schedule(spec: LinearSpec, rows: tuple[int, ...], device: Device) -
         return None
 
     def us(draft: Schedule) -> float:
-        return sum(wide_us(spec, for_few_rows(draft, m), m, device) for m in rows)
+        return sum(wide_us(spec, with_columns_for(draft, m), m, device) for m in rows)
 
     found = [(us(draft), number, draft) for number, draft in enumerate(_drafts(spec, FEW_ROWS, device))]
-    return min(found)[::2] if found else None
+    if not found:
+        return None
+    least, _, schedule = min(found)
+    return least, schedule
 
 
-def for_few_rows(schedule: Schedule, m: int) -> Schedule:
-    """With as few columns as hold m rows, where all are in one tile of a schedule with warpgroups."""
-    return replace(schedule, columns=whole_columns(m, schedule.cluster))
+def with_columns_for(schedule: Schedule, m: int) -> Schedule:
+    """The schedule by warpgroups with as few columns as hold m rows, where all are in one tile."""
+    return replace(schedule, columns=whole_columns(m, schedule.cluster)) if m <= EXACT_ROWS else schedule
 
 
 def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from lowlp.schedules.device import Device
 
-from ..candidates import FEW_ROWS, plain_schedule
+from ..candidates import EXACT_ROWS, FEW_ROWS, plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
@@ -89,8 +89,8 @@ _LOOKUPS_OF_KEPT: Final = 4
 _TAKEN: Final = 0.93
 _TAKEN_OF_BYTES: Final = 1.06
 _TAKEN_OF_COMPUTED: Final = 0.86
-"""Of the cycles that are estimated, what products were measured to take; with entries of 8 bits; and with vectors that
-are computed (docs/adr/0119)."""
+"""Of the cycles that are estimated, what few rows were measured to take; with entries of 8 bits; and with vectors that
+are computed (docs/adr/0119). It is taken with up to `EXACT_ROWS`."""
 _TAKEN_OF_STAGED: Final = 0.985
 """Of that where stages have fewer rows than there are columns."""
 _LESS_US: Final = 0.9
@@ -113,13 +113,14 @@ _COMPUTED_CYCLES: Final = {"e8p": 5, "e81b": 4}
 def codebook_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What the schedule for m rows of x takes, in microseconds by estimate."""
     schedule, is_computed = codebook_schedule(spec, m, device), bool(spec.vectors and spec.vectors.lattices)
-    taken = _TAKEN_OF_BYTES if has_bytes(spec) else _TAKEN_OF_COMPUTED if is_computed else _TAKEN
-    if schedule.staged_rows:
-        taken *= _TAKEN_OF_STAGED
+    taken, less = 1.0, 0.0
+    if m <= EXACT_ROWS:
+        taken = _TAKEN_OF_BYTES if has_bytes(spec) else _TAKEN_OF_COMPUTED if is_computed else _TAKEN
+        taken *= _TAKEN_OF_STAGED if schedule.staged_rows else 1.0
+        less = _LESS_US if schedule.splits > 1 else 0.0
     if not schedule.stages:
         # As if x were staged: nothing was measured without.
         schedule = replace(schedule, stages=2, row_tiles=spec.rows_of_unit // 16)
-    less = _LESS_US if schedule.splits > 1 else 0.0
     return device.launch_us - less + taken * _cycles(spec, schedule, m, device) / device.cycles_per_us
 
 

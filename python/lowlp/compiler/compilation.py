@@ -147,23 +147,44 @@ def compile(  # noqa: A001
     `AssembleError` from the assembler. Gives a `ProductWarning` where it makes products of warpgroups wait, and a
     `SpillWarning` where a thread's values do not fit its registers.
     """
-    arch = check_arch(target)
-    check_opt_level(opt_level)
-    source = open_program(program)
-    build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {}, product)
-    if cache:
-        text = source.operation.get_asm(enable_debug_info=False)
-        key = kernel_key(
-            text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes, product=product
-        )
-        kernel = CompiledKernel(cached(key, build), arch)
-    else:
-        kernel = CompiledKernel(build(), arch)
-    _warn_of_spills(kernel)
+    kernel = _compiled(program, target, opt_level, assemble, assembler, notes or {}, product, cache)
+    warn_of_spills(kernel)
     return kernel
 
 
-def _warn_of_spills(kernel: CompiledKernel) -> None:
+@compiles
+def compile_chosen(
+    program: BlockProgram, target: str, notes: Mapping[str, object], product: Product | None
+) -> CompiledKernel:
+    """As `compile`, a program of lowlp's own as a schedule divides it that was chosen for its time: what its threads
+    spill is counted there, and nothing that a user could mend."""
+    return _compiled(program, target, 3, True, None, notes, product, True)
+
+
+def _compiled(
+    program: BlockProgram | str,
+    target: str,
+    opt_level: int,
+    assemble: bool,
+    assembler: str | None,
+    notes: Mapping[str, object],
+    product: Product | None,
+    cache: bool,
+) -> CompiledKernel:
+    arch = check_arch(target)
+    check_opt_level(opt_level)
+    source = open_program(program)
+    build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes, product)
+    if not cache:
+        return CompiledKernel(build(), arch)
+    text = source.operation.get_asm(enable_debug_info=False)
+    key = kernel_key(
+        text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes, product=product
+    )
+    return CompiledKernel(cached(key, build), arch)
+
+
+def warn_of_spills(kernel: CompiledKernel) -> None:
     """Says so where threads spill more than a few registers, each time that the kernel is asked for."""
     if kernel.spilled_bytes <= _FEW_SPILLED_BYTES:
         return

@@ -12,6 +12,7 @@ import numpy as np
 
 from lowlp.activations.quantized import QuantizedActivations
 from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
+from lowlp.compiler.compilation import warn_of_spills
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.targets import target as find_target
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
@@ -280,6 +281,7 @@ def compile_linear(
     if meant_for:
         spec = for_many_rows(spec, meant_for[0], bool(find_target(target).instructions["wgmma.mma_async"]))
     most_rows, reason = meant_for[1] if meant_for and schedule is None else ANY_ROWS, ""
+    is_chosen = schedule is None
     if schedule is None:
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
@@ -291,6 +293,8 @@ def compile_linear(
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     within = ordered_within(spec, schedule, most_rows, device) if permutation else None
     kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for, by_path, reason)
+    if not is_chosen:
+        warn_of_spills(kernel)
     if within or not permutation:
         return kernel
     before = gpu_ordering_kernel(columns, 0, True, spec.dependent_launch, kernel.arch)

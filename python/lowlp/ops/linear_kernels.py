@@ -6,7 +6,7 @@ import functools
 from dataclasses import asdict, replace
 
 from lowlp.compiler.architectures import DEFAULT_ARCH
-from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile, compile_chosen, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
@@ -110,12 +110,8 @@ def compile_for_gpu(
     path    of quantised x: by which products it is multiplied, and why
     reason  why the schedule was chosen
     """
-    kernel = compile(
-        linear_kernel(spec, schedule),
-        arch,
-        notes=notes_of(spec, schedule, path, reason),
-        product=product_of(spec, schedule, rows),
-    )
+    notes, product = notes_of(spec, schedule, path, reason), product_of(spec, schedule, rows)
+    kernel = compile_chosen(linear_kernel(spec, schedule), arch, notes, product)
     vector = vector_order_of(spec, schedule)
     if not vector:
         return kernel

@@ -63,6 +63,8 @@ _NARROW_COMPUTED: Final = 9.7
 """For a vector of a lattice that each thread of a warp computes."""
 _CLUSTER_SCALED: Final = 1.01
 """Times for cycles of stages where books have scales and blocks are in clusters (docs/adr/0118)."""
+_NARROW_LINES: Final = 1.13
+"""Times for lookups where codes are shifted to become addresses."""
 _NARROW_STAGE: Final = 67
 _NARROW_TILE: Final = 1280
 _NARROW_ENDING: Final = 0.51
@@ -149,6 +151,8 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) 
     warps = 4 * schedule.warpgroups * work.together
     waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
     lookups = vectors.books * _lookup_cycles(spec, books)
+    if books.shifts_codes and vectors.bits == 8:
+        lookups *= _NARROW_LINES
     if books.copies:
         of_slice = _NARROW_SHARED * waiting * (lookups + beside)
     else:

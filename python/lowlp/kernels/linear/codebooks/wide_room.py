@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
+from ..candidates import EXACT_ROWS
 from ..operands import NUMPY_TYPES
 from ..schedule import Schedule
 from ..spec import LinearSpec
@@ -19,22 +20,44 @@ SM_REGISTERS: Final = 65536
 PRODUCER_THREADS: Final = 32
 _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
+_LINE_BYTES: Final = 256
+"""Of copies of an entry, to whose address a byte needs no shift."""
 _OTHER_BYTES: Final = 3072
 """Of shared memory, for barriers and the like."""
 
 
 class Books(NamedTuple):
-    """How books lie in shared memory: copies, 0 where they do not fit; bytes of them all."""
+    """How books lie in shared memory: copies, 0 where they do not fit; bytes of them all; and whether the copies of an
+    entry of a code that is a byte lie in lines of fewer than 256 bytes, so that the code is shifted to become an
+    address."""
 
     copies: int
     taken: int
+    shifts_codes: bool = False
 
 
-def has_room(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
-    """Whether registers hold what a thread that multiplies has, and shared memory the stages."""
-    if registers_of(schedule, VectorPlan(spec, schedule)) > _most_registers(schedule, device):
+def has_room(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> bool:
+    """Whether registers hold what a thread that multiplies has, of m rows of x, and shared memory the stages."""
+    plan, most = VectorPlan(spec, schedule), _most_registers(schedule, device)
+    fits = _holds_few_rows(plan, most) if m <= EXACT_ROWS else registers_of(schedule, plan) <= most
+    return fits and room_for_books(spec, schedule, device) >= 0
+
+
+def _holds_few_rows(plan: VectorPlan, most: int) -> bool:
+    """Whether that many registers hold what a thread has, of up to `EXACT_ROWS` rows. The assembler looks as many
+    vectors up ahead as there are registers for. Of codes that are no bytes, warps of several row tiles spill more than
+    they gain (docs/adr/0119)."""
+    row_tiles = plan.schedule.row_tiles // plan.spec.products
+    if plan.vectors.bits % 8 and not plan.vectors.lattices and row_tiles > (2 if plan.schedule.warpgroups <= 2 else 1):
         return False
-    return room_for_books(spec, schedule, device) >= 0
+    return _BASE_REGISTERS + _accumulators(plan) <= most
+
+
+def _accumulators(plan: VectorPlan) -> int:
+    """Of a thread."""
+    # The assembler begins a second segment of a stage before it has scaled the first.
+    sums = 1 if plan.is_one else 2 + (plan.segment_in_stage < plan.schedule.stage_k)
+    return plan.schedule.row_tiles * plan.schedule.columns_of_block // 2 * sums
 
 
 def _most_registers(schedule: Schedule, device: Device) -> int:
@@ -44,15 +67,12 @@ def _most_registers(schedule: Schedule, device: Device) -> int:
 
 
 def registers_of(schedule: Schedule, plan: VectorPlan) -> int:
-    """Of a thread that multiplies."""
-    accumulators = schedule.row_tiles * schedule.columns_of_block // 2
+    """Of a thread that multiplies many rows of x, at most."""
     of_piece = plan.tiles * plan.piece_k // 4
     # Codes of a stage, of more than 8 bits as numbers of 16, and of other parts of their units.
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
     codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
-    # The assembler begins a second segment of a stage before it has scaled the first.
-    sums = 1 if plan.is_one else 2 + (plan.segment_in_stage < schedule.stage_k)
-    registers = _BASE_REGISTERS + accumulators * sums + 3 * of_piece + codes
+    registers = _BASE_REGISTERS + _accumulators(plan) + 3 * of_piece + codes
     if schedule.column_tiles == 1:
         # Between products of two tiles of columns it has none of these.
         of_others = plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16
@@ -91,7 +111,8 @@ def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
     if not fitting:
         return Books(0, 0)
     copies = min(fitting, key=lambda count: (passes[count.bit_length() - 1], count))
-    return Books(copies, sets * one * copies)
+    lines = _LINE_BYTES << spec.vectors.bits if spec.vectors and not spec.vectors.lattices else 0
+    return Books(copies, sets * one * copies, one * copies < lines and lines > room)
 
 
 def passes_of(spec: LinearSpec) -> tuple[float, ...]:

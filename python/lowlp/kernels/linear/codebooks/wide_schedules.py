@@ -95,7 +95,7 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
         is_exact = spec.scales_weights and (spec.out != "f32" or m > EXACT_ROWS)
         if scales_on == "weights" and not is_exact:
             continue
-        if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and has_room(spec, draft, device):
+        if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and has_room(spec, draft, m, device):
             yield draft
 
 

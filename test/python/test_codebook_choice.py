@@ -12,7 +12,7 @@ from test_linear_codebooks import vectors_of
 from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.choosing import reason_for, schedule_for
 from lowlp.kernels.linear.codebooks.choosing import kind_of_books
-from lowlp.kernels.linear.codebooks.schedules import _cycles, codebook_schedule
+from lowlp.kernels.linear.codebooks.schedules import _cycles, codebook_schedule, codebook_us
 from lowlp.kernels.linear.measured import Entry, MeasuredSchedules
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -61,7 +61,9 @@ def test_few_rows_have_parts_alike() -> None:
     spec = spec_of("vec8:2x8:f16")
     files = among((8, dataclasses.replace(FEW, columns=8, splits=4)), (16, FEW))
     assert schedule_for(spec, 8, among=files).splits == FEW.splits
-    assert re.fullmatch(r"by estimate, \d+\.\d us: without warpgroups", reason_for(spec, 8, among=files))
+    us = codebook_us(spec, 8, H200, FEW.splits)
+    assert reason_for(spec, 8, among=files) == f"by estimate, {us:.1f} us: without warpgroups"
+    assert us > codebook_us(spec, 8, H200)
     # Nor does it keep more rows from warpgroups.
     assert schedule_for(spec, 20, among=among((32, FEW))) == schedule_for(spec, 20, among=())
 

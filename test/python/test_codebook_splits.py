@@ -16,7 +16,7 @@ from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
-from lowlp.schedules.device import H200
+from lowlp.schedules.device import H200, device_like
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
@@ -72,7 +72,11 @@ def test_all_rows_have_the_same_parts() -> None:
     assert splits_of(dataclasses.replace(spec, n=57344, k=8192), H200) == 1
     # Gate and up of 64 rows would have no registers for 64 columns.
     gated = dataclasses.replace(spec, epilogue="silu_mul")
-    assert {schedule_for(gated, m, batch_invariant=True).splits for m in (1, 16, 33, 65)} == {splits_of(gated, H200)}
+    for device in (H200, device_like("sm_80")):
+        parts = {schedule_for(gated, m, device, batch_invariant=True).splits for m in (1, 16, 33, 65)}
+        assert parts == {splits_of(gated, device)}
+    older = {schedule_for(spec, m, device_like("sm_80"), among=()).splits for m in (3, 16, 64)}
+    assert older == {splits_of(spec, device_like("sm_80"))}
     # GPTVQ's blocks of 256 x 256 are each one block's.
     blocks = LinearSpec(4096, 4096, Codec(vectors_of("vec4:1x8:f16:256x256"), "channel", "f16"), aligned=True)
     assert 16 % splits_of(blocks, H200) == 0 and splits_of(blocks, H200) > 1
@@ -84,7 +88,7 @@ def test_choices_that_were_wrong() -> None:
     def spec_of(codec: str, n: int) -> LinearSpec:
         return LinearSpec(n, 8192, Codec(vectors_of(codec), "channel", "f16"), aligned=True)
 
-    def chosen(codec: str, n: int, m: int) -> Schedule:
+    def without_warpgroups(codec: str, n: int, m: int) -> Schedule:
         return codebook_schedule(spec_of(codec, n), m, H200)
 
     # mma.sync: 57.9; warpgroups with one row tile: 26.4, with two: 28.6.
@@ -92,9 +96,11 @@ def test_choices_that_were_wrong() -> None:
     assert found.warpgroups == 2 and found.row_tiles == 1
     # 32 rows of 1x16 by warpgroups 387, without 444; where K is 28672, 200 and 219.
     assert schedule_for(spec_of("vec8:1x16:f16", 57344), 32, among=()).warpgroups
-    assert chosen("vec8:1x8:f16", 8192, 16).blocks_per_sm == 2  # one block of an SM at a time: 23.9; two: 19.0
-    assert chosen("vec2:1x8:f16", 57344, 8).steps >= 2  # one unit in a stage: 102; two: 77.6
-    assert chosen("vec4:1x8:f16:256x256", 57344, 16).steps == 2  # 121; 99
+    assert (
+        without_warpgroups("vec8:1x8:f16", 8192, 16).blocks_per_sm == 2
+    )  # one block of an SM at a time: 23.9; two: 19.0
+    assert without_warpgroups("vec2:1x8:f16", 57344, 8).steps >= 2  # one unit in a stage: 102; two: 77.6
+    assert without_warpgroups("vec4:1x8:f16:256x256", 57344, 16).steps == 2  # 121; 99
 
 
 def test_more_parts_than_there_are() -> None:

@@ -153,11 +153,10 @@ def compile(  # noqa: A001
 
 
 @compiles
-def compile_chosen(
+def compile_quietly(
     program: BlockProgram, target: str, notes: Mapping[str, object], product: Product | None
 ) -> CompiledKernel:
-    """As `compile`, a program of lowlp's own as a schedule divides it that was chosen for its time: what its threads
-    spill is counted there, and nothing that a user could mend."""
+    """As `compile`, without a word of spills: the caller knows whether a user could mend them (`warn_of_spills`)."""
     return _compiled(program, target, 3, True, None, notes, product, True)
 
 

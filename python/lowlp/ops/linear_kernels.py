@@ -6,7 +6,7 @@ import functools
 from dataclasses import asdict, replace
 
 from lowlp.compiler.architectures import DEFAULT_ARCH
-from lowlp.compiler.compilation import CpuKernel, compile, compile_chosen, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu, compile_quietly
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
@@ -111,7 +111,7 @@ def compile_for_gpu(
     reason  why the schedule was chosen
     """
     notes, product = notes_of(spec, schedule, path, reason), product_of(spec, schedule, rows)
-    kernel = compile_chosen(linear_kernel(spec, schedule), arch, notes, product)
+    kernel = compile_quietly(linear_kernel(spec, schedule), arch, notes, product)
     vector = vector_order_of(spec, schedule)
     if not vector:
         return kernel

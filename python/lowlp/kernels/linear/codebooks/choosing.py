@@ -34,7 +34,7 @@ def kind_of_books(spec: LinearSpec) -> str:
 
 
 class _Choice(NamedTuple):
-    """A schedule, and what was measured that it was taken for, if any."""
+    """A schedule, and the measurement that it is from, if any."""
 
     schedule: Schedule
     entry: Entry | None = None
@@ -73,7 +73,7 @@ def reason_for_books(
     if schedule.warpgroups:
         return f"by estimate, {wide_us(spec, schedule, m, device):.1f} us: by warpgroups"
     if schedule.stages:
-        return f"by estimate, {codebook_us(spec, m, device):.1f} us: without warpgroups"
+        return f"by estimate, {codebook_us(spec, m, device, schedule.splits):.1f} us: without warpgroups"
     return "by rule: no schedule with stages fits"
 
 
@@ -149,8 +149,10 @@ def _of_few_rows(spec: LinearSpec, device: Device, gpu: str, among: tuple[Measur
 def _by_warpgroups(
     spec: LinearSpec, m: int, splits: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> _Choice | None:
-    """How warpgroups multiply m rows of x; None where the GPU has none, or a kernel without takes less, of which K is
-    divided in so many parts."""
+    """How warpgroups multiply m rows of x; None where the GPU has none, or `mma.sync` takes less.
+
+    splits  parts of K that kernels by `mma.sync` have: one that was measured with others is not taken
+    """
     if not _has_warpgroups(device):
         return None
     if m <= FEW_ROWS:
@@ -161,7 +163,7 @@ def _by_warpgroups(
         return _Choice(with_columns_for(entry.schedule, m), entry)
     if entry and entry.schedule.splits == splits:
         return None
-    found = wide_codebook_schedule(spec, m, device)
+    found = wide_codebook_schedule(spec, m, splits, device)
     return _Choice(found) if found else None
 
 

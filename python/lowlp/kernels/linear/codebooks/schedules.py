@@ -47,6 +47,7 @@ _STEPS: Final = (4, 2, 1)
 _MOST_STAGE_K: Final = 256
 """Weights of a row in a stage of several units: more take registers for codes and save little."""
 _MOST_WARPS: Final = 32
+_MOST_BLOCKS: Final = 8
 """Of an SM."""
 _ENOUGH_WARPS: Final = 16.0
 _MORE_WARPS: Final = 20.0
@@ -110,9 +111,9 @@ _CAST_CYCLES: Final = 0.5
 _COMPUTED_CYCLES: Final = {"e8p": 5, "e81b": 4}
 
 
-def codebook_us(spec: LinearSpec, m: int, device: Device) -> float:
-    """What the schedule for m rows of x takes, in microseconds by estimate."""
-    schedule, is_computed = codebook_schedule(spec, m, device), bool(spec.vectors and spec.vectors.lattices)
+def codebook_us(spec: LinearSpec, m: int, device: Device, splits: int | None = None) -> float:
+    """What the schedule for m rows of x takes, in microseconds by estimate; see `codebook_schedule`."""
+    schedule, is_computed = codebook_schedule(spec, m, device, splits), bool(spec.vectors and spec.vectors.lattices)
     taken, less = 1.0, 0.0
     if m <= EXACT_ROWS:
         taken = _TAKEN_OF_BYTES if has_bytes(spec) else _TAKEN_OF_COMPUTED if is_computed else _TAKEN
@@ -245,7 +246,8 @@ def _resident(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> i
     """Blocks that an SM has at a time."""
     shared = _book_bytes(spec, device) + _x_bytes(spec, schedule) + _BLOCK_BYTES
     by_registers = _REGISTERS // (32 * schedule.warps * _registers(spec, schedule))
-    resident = max(1, min(device.shared_bytes // shared, by_registers, _MOST_WARPS // schedule.warps))
+    by_warps = min(_MOST_WARPS // schedule.warps, _MOST_BLOCKS)
+    resident = max(1, min(device.shared_bytes // shared, by_registers, by_warps))
     return min(resident, -(-_blocks(spec, schedule, m) // device.multiprocessors))
 
 

@@ -151,7 +151,7 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) 
     warps = 4 * schedule.warpgroups * work.together
     waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
     lookups = vectors.books * _lookup_cycles(spec, books)
-    if books.shifts_codes and vectors.bits == 8:
+    if books.shifts_codes:
         lookups *= _NARROW_LINES
     if books.copies:
         of_slice = _NARROW_SHARED * waiting * (lookups + beside)
@@ -256,5 +256,5 @@ def _goes_on_beside(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, book
     if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each and schedule.cluster == 1):
         return False
     taken = device.shared_bytes - room_for_books(spec, schedule, device) + books.taken + _BLOCK_BYTES
-    registers = registers_of(schedule, plan) * (schedule.threads + PRODUCER_THREADS)
+    registers = registers_of(plan) * (schedule.threads + PRODUCER_THREADS)
     return 2 * taken <= device.shared_bytes and 2 * registers <= SM_REGISTERS

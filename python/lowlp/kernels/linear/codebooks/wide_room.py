@@ -20,16 +20,20 @@ SM_REGISTERS: Final = 65536
 PRODUCER_THREADS: Final = 32
 _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
-_LINE_BYTES: Final = 256
+_UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
 _OTHER_BYTES: Final = 3072
 """Of shared memory, for barriers and the like."""
 
 
 class Books(NamedTuple):
-    """How books lie in shared memory: copies, 0 where they do not fit; bytes of them all; and whether the copies of an
-    entry of a code that is a byte lie in lines of fewer than 256 bytes, so that the code is shifted to become an
-    address."""
+    """How books lie in shared memory.
+
+    copies        of an entry; 0: books do not fit
+    taken         bytes of them all
+    shifts_codes  codes are bytes, and entries have lines of fewer than 256 bytes, so that a code is shifted to become
+                  an address
+    """
 
     copies: int
     taken: int
@@ -39,18 +43,20 @@ class Books(NamedTuple):
 def has_room(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> bool:
     """Whether registers hold what a thread that multiplies has, of m rows of x, and shared memory the stages."""
     plan, most = VectorPlan(spec, schedule), _most_registers(schedule, device)
-    fits = _holds_few_rows(plan, most) if m <= EXACT_ROWS else registers_of(schedule, plan) <= most
+    fits = _holds_narrow(plan, most) if m <= EXACT_ROWS else registers_of(plan) <= most
     return fits and room_for_books(spec, schedule, device) >= 0
 
 
-def _holds_few_rows(plan: VectorPlan, most: int) -> bool:
-    """Whether that many registers hold what a thread has, of up to `EXACT_ROWS` rows. The assembler looks as many
-    vectors up ahead as there are registers for. Of codes that are no bytes, warps of several row tiles spill more than
-    they gain (docs/adr/0119)."""
-    row_tiles = plan.schedule.row_tiles // plan.spec.products
-    if plan.vectors.bits % 8 and not plan.vectors.lattices and row_tiles > (2 if plan.schedule.warpgroups <= 2 else 1):
-        return False
-    return _BASE_REGISTERS + _accumulators(plan) <= most
+def _holds_narrow(plan: VectorPlan, most: int) -> bool:
+    """Whether that many registers hold what a thread has of a tile of up to `EXACT_ROWS` columns: with as few, the
+    assembler looks fewer vectors up ahead. Codes of bits that fill no bytes it shifts and selects, and spills what has
+    no room: of one product whose rows have one scale so much was measured to be worth it (docs/adr/0119)."""
+    fits = _BASE_REGISTERS + _accumulators(plan) <= most
+    if plan.vectors.lattices or plan.vectors.bits % 8 == 0:
+        return fits
+    if plan.spec.products > 1 or not plan.is_one:
+        return registers_of(plan) <= most
+    return fits and plan.schedule.row_tiles <= (2 if plan.schedule.warpgroups <= 2 else 1)
 
 
 def _accumulators(plan: VectorPlan) -> int:
@@ -66,8 +72,9 @@ def _most_registers(schedule: Schedule, device: Device) -> int:
     return min(_MOST_REGISTERS, SM_REGISTERS // (-(-(schedule.threads + PRODUCER_THREADS) // 128) * 128))
 
 
-def registers_of(schedule: Schedule, plan: VectorPlan) -> int:
-    """Of a thread that multiplies many rows of x, at most."""
+def registers_of(plan: VectorPlan) -> int:
+    """Of a thread that multiplies, at most."""
+    schedule = plan.schedule
     of_piece = plan.tiles * plan.piece_k // 4
     # Codes of a stage, of more than 8 bits as numbers of 16, and of other parts of their units.
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
@@ -111,8 +118,10 @@ def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
     if not fitting:
         return Books(0, 0)
     copies = min(fitting, key=lambda count: (passes[count.bit_length() - 1], count))
-    lines = _LINE_BYTES << spec.vectors.bits if spec.vectors and not spec.vectors.lattices else 0
-    return Books(copies, sets * one * copies, one * copies < lines and lines > room)
+    vectors = spec.vectors
+    assert vectors is not None
+    unshifted = _UNSHIFTED_BYTES << 8 if vectors.bits == 8 and not vectors.lattices else 0
+    return Books(copies, sets * one * copies, one * copies < unshifted and unshifted > room)
 
 
 def passes_of(spec: LinearSpec) -> tuple[float, ...]:

@@ -30,20 +30,20 @@ _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
 leave multiprocessors idle (docs/adr/0119)."""
 
 
-def wide_codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
+def wide_codebook_schedule(spec: LinearSpec, m: int, splits: int, device: Device) -> Schedule | None:
     """The schedule by warpgroups for m rows of x, more than `FEW_ROWS`; None where there is none, or where `mma.sync`
-    takes less."""
-    return _best(spec, m if m <= 256 else min(-(-m // 256) * 256, 8192), device)
+    with so many parts of K takes less."""
+    return _best(spec, m if m <= 256 else min(-(-m // 256) * 256, 8192), splits, device)
 
 
 @functools.lru_cache(maxsize=1024)
-def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
+def _best(spec: LinearSpec, m: int, splits: int, device: Device) -> Schedule | None:
     found = [(wide_us(spec, draft, m, device), number, draft) for number, draft in enumerate(_drafts(spec, m, device))]
     if not found:
         return None
     us, _, schedule = min(found)
     worth = _WORTH_OF_GLOBAL if m <= EXACT_ROWS and are_global(spec) else 1.0
-    return schedule if us <= worth * codebook_us(spec, m, device) else None
+    return schedule if us <= worth * codebook_us(spec, m, device, splits) else None
 
 
 @functools.lru_cache(maxsize=1024)

@@ -96,9 +96,8 @@ def test_choices_that_were_wrong() -> None:
     assert found.warpgroups == 2 and found.row_tiles == 1
     # 32 rows of 1x16 by warpgroups 387, without 444; where K is 28672, 200 and 219.
     assert schedule_for(spec_of("vec8:1x16:f16", 57344), 32, among=()).warpgroups
-    assert (
-        without_warpgroups("vec8:1x8:f16", 8192, 16).blocks_per_sm == 2
-    )  # one block of an SM at a time: 23.9; two: 19.0
+    # One block of an SM at a time: 23.9; two: 19.0.
+    assert without_warpgroups("vec8:1x8:f16", 8192, 16).blocks_per_sm == 2
     assert without_warpgroups("vec2:1x8:f16", 57344, 8).steps >= 2  # one unit in a stage: 102; two: 77.6
     assert without_warpgroups("vec4:1x8:f16:256x256", 57344, 16).steps == 2  # 121; 99
 

@@ -37,7 +37,7 @@ from .candidates import (
     plain_schedule,
     wide_drafts,
 )
-from .codebooks.choosing import book_schedule, reason_for_books
+from .codebooks.choosing import book_choice, reason_for_books
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
@@ -93,7 +93,7 @@ def schedule_for(
     among = measured_schedules() if among is None else among
     if spec.vectors:
         # Their kernels without warpgroups add in the same order for every m.
-        return book_schedule(spec, m, device, whole, bool(batch_invariant), gpu, among)
+        return book_choice(spec, m, device, whole, bool(batch_invariant), gpu, among).schedule
     if batch_invariant and (order := _order(whole, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])
         forms = _of_order(spec, rows, device, gpu, among)

@@ -33,14 +33,14 @@ def kind_of_books(spec: LinearSpec) -> str:
     return f"books {spec.vectors} g{spec.group_size if spec.groups > 1 else 0}"
 
 
-class _Choice(NamedTuple):
+class Choice(NamedTuple):
     """A schedule, and the measurement that it is from, if any."""
 
     schedule: Schedule
     entry: Entry | None = None
 
 
-def book_schedule(
+def book_choice(
     spec: LinearSpec,
     m: int,
     device: Device,
@@ -48,23 +48,35 @@ def book_schedule(
     has_one_order: bool,
     gpu: str,
     among: tuple[MeasuredSchedules, ...],
-) -> Schedule:
-    """The schedule for m rows of x.
+) -> Choice:
+    """The schedule for m rows of x, of none as for one.
 
     whole          the weights of which these are some rows: K is divided as theirs
     has_one_order  all m add in one order, that of kernels without warpgroups
     gpu, among     as for `schedule_for`
     """
-    return _choice(spec, max(m, 1), device, whole, has_one_order, gpu, among).schedule
+    m = max(m, 1)
+    if not has_one_order:
+        if sums := _partial_sums(spec, m, device, gpu, among):
+            return Choice(sums)
+        if wide := _by_warpgroups(spec, m, device, gpu, among):
+            return wide
+    splits = _splits(whole, device, gpu, among)
+    entry = measured_books(spec, m, device, gpu, among)
+    if entry and not entry.schedule.warpgroups and entry.schedule.splits == splits:
+        staged = with_staged_rows(spec, entry.schedule, m)
+        # Files that do not say how many entries are kept are of kernels that kept none.
+        return Choice(staged if staged.kept_entries else with_kept_entries(spec, staged, device), entry)
+    return Choice(codebook_schedule(spec, m, device, splits))
 
 
 def reason_for_books(
     spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> str | Entry:
-    """Why `book_schedule` takes its schedule: what was measured, without a time where that is of a kernel that keeps
+    """Why `book_choice` takes its schedule: what was measured, without a time where that is of a kernel that keeps
     other entries, or stages more rows; else in words."""
     m = max(m, 1)
-    schedule, entry = _choice(spec, m, device, spec, False, gpu, among)
+    schedule, entry = book_choice(spec, m, device, spec, False, gpu, among)
     if entry:
         is_alike = (schedule.kept_entries, schedule.staged_rows) == (entry.schedule.kept_entries, 0)
         return entry if is_alike else replace(entry, us=0.0)
@@ -75,29 +87,6 @@ def reason_for_books(
     if schedule.stages:
         return f"by estimate, {codebook_us(spec, m, device, schedule.splits):.1f} us: without warpgroups"
     return "by rule: no schedule with stages fits"
-
-
-def _choice(
-    spec: LinearSpec,
-    m: int,
-    device: Device,
-    whole: LinearSpec,
-    has_one_order: bool,
-    gpu: str,
-    among: tuple[MeasuredSchedules, ...],
-) -> _Choice:
-    splits = _splits(whole, device, gpu, among)
-    if not has_one_order:
-        if sums := _partial_sums(spec, m, device, gpu, among):
-            return _Choice(sums)
-        if wide := _by_warpgroups(spec, m, splits, device, gpu, among):
-            return wide
-    entry = measured_books(spec, m, device, gpu, among)
-    if entry and not entry.schedule.warpgroups and entry.schedule.splits == splits:
-        staged = with_staged_rows(spec, entry.schedule, m)
-        # Files that do not say how many entries are kept are of kernels that kept none.
-        return _Choice(staged if staged.kept_entries else with_kept_entries(spec, staged, device), entry)
-    return _Choice(codebook_schedule(spec, m, device, splits))
 
 
 def begins_early(spec: LinearSpec, schedule: Schedule, m: int) -> bool:
@@ -130,41 +119,36 @@ def measured_books(
     return None
 
 
-def _has_warpgroups(device: Device) -> bool:
-    return bool(target(device.arch).instructions["wgmma.mma_async"])
-
-
 @functools.lru_cache(maxsize=4096)
-def _of_few_rows(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> _Choice | None:
+def _of_few_rows(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Choice | None:
     """How warpgroups multiply up to `FEW_ROWS` rows of x, all in one order of sums. None where these are multiplied
     without: where that was measured for `FEW_ROWS` rows, or 1, half and all of them take less by estimate, together."""
     if entry := measured_books(spec, FEW_ROWS, device, gpu, among):
-        return _Choice(entry.schedule, entry) if entry.schedule.warpgroups else None
+        return Choice(entry.schedule, entry) if entry.schedule.warpgroups else None
     has_partial_sums = _takes_partial_sums(spec, device, gpu, among)
     judged = (*(() if has_partial_sums else (1,)), FEW_ROWS // 2, FEW_ROWS)
     found = few_rows_schedule(spec, judged, device)
-    return _Choice(found[1]) if found and found[0] <= sum(codebook_us(spec, m, device) for m in judged) else None
+    return Choice(found[1]) if found and found[0] <= sum(codebook_us(spec, m, device) for m in judged) else None
 
 
 def _by_warpgroups(
-    spec: LinearSpec, m: int, splits: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
-) -> _Choice | None:
-    """How warpgroups multiply m rows of x; None where the GPU has none, or `mma.sync` takes less.
-
-    splits  parts of K that kernels by `mma.sync` have: one that was measured with others is not taken
-    """
-    if not _has_warpgroups(device):
+    spec: LinearSpec, m: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> Choice | None:
+    """How warpgroups multiply m rows of x; None where the GPU has none, or `mma.sync` takes less."""
+    if not target(device.arch).instructions["wgmma.mma_async"]:
         return None
     if m <= FEW_ROWS:
         few = _of_few_rows(spec, device, gpu, among)
         return few._replace(schedule=with_columns_for(few.schedule, m)) if few else None
     entry = measured_books(spec, m, device, gpu, among)
     if entry and entry.schedule.warpgroups:
-        return _Choice(with_columns_for(entry.schedule, m), entry)
+        return Choice(with_columns_for(entry.schedule, m), entry)
+    splits = _splits(spec, device, gpu, among)
+    # One without warpgroups whose parts of K are others is not taken.
     if entry and entry.schedule.splits == splits:
         return None
     found = wide_codebook_schedule(spec, m, splits, device)
-    return _Choice(found) if found else None
+    return Choice(found) if found else None
 
 
 def _partial_sums(

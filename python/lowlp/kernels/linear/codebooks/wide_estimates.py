@@ -130,9 +130,9 @@ class _Work(NamedTuple):
 def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """What a product of m rows of x takes, with the kernel before it, in microseconds."""
     plan, books = VectorPlan(spec, schedule), books_of(spec, schedule, device)
-    work = _work(spec, schedule, plan, books, m, device)
+    work = _work(plan, books, m, device)
     vectors, is_narrow = plan.vectors, m <= EXACT_ROWS
-    cycles = _narrow_cycles(plan, books, work, device) if is_narrow else _wide_cycles(plan, books, work, m, device)
+    cycles = _narrow_cycles(plan, books, work) if is_narrow else _wide_cycles(plan, books, work, m)
     compute = cycles / device.cycles_per_us
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = 0.0
@@ -142,7 +142,7 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     return device.launch_us + ordering + max(compute, memory) + _HIDDEN * min(compute, memory) + ending
 
 
-def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) -> float:
+def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     """Of an SM, for up to `EXACT_ROWS` rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     products = 1 if plan.are_added else vectors.books
@@ -174,7 +174,7 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work, device: Device) 
     return work.stages * cycles + ending + filling
 
 
-def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int, device: Device) -> float:
+def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
     """Of an SM, for more rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     slices, columns = _slices(schedule, work), schedule.columns_of_block
@@ -210,9 +210,10 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int, device: De
     return work.stages * cycles + of_tiles + fills
 
 
-def _work(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, books: Books, m: int, device: Device) -> _Work:
+def _work(plan: VectorPlan, books: Books, m: int, device: Device) -> _Work:
+    spec, schedule = plan.spec, plan.schedule
     # While a block of one warpgroup waits for its next books, another one of its SM goes on.
-    together = 2 if _goes_on_beside(spec, schedule, plan, books, device) else 1
+    together = 2 if _goes_on_beside(plan, books, device) else 1
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // (schedule.stage_k * schedule.cluster))
     blocks = blocks_for(spec, schedule, m, device.multiprocessors // schedule.cluster)
     waves = -(-tiles // min(blocks, together * device.multiprocessors // schedule.cluster))
@@ -251,10 +252,11 @@ def _lookup_cycles(spec: LinearSpec, books: Books) -> float:
     return lookups * phases * (max(2.0, passes) if size > 16 else passes)
 
 
-def _goes_on_beside(spec: LinearSpec, schedule: Schedule, plan: VectorPlan, books: Books, device: Device) -> bool:
+def _goes_on_beside(plan: VectorPlan, books: Books, device: Device) -> bool:
     """Whether an SM has two blocks of a warpgroup, which change their books at different times."""
+    schedule = plan.schedule
     if not (plan.switches_books and schedule.warpgroups == 1 and schedule.has_tile_each and schedule.cluster == 1):
         return False
-    taken = device.shared_bytes - room_for_books(spec, schedule, device) + books.taken + _BLOCK_BYTES
+    taken = device.shared_bytes - room_for_books(plan.spec, schedule, device) + books.taken + _BLOCK_BYTES
     registers = registers_of(plan) * (schedule.threads + PRODUCER_THREADS)
     return 2 * taken <= device.shared_bytes and 2 * registers <= SM_REGISTERS

@@ -10,7 +10,7 @@ from typing import Final
 
 from lowlp.schedules.device import Device
 
-from ..candidates import EXACT_ROWS, FEW_ROWS
+from ..candidates import EXACT_ROWS
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import whole_columns
@@ -33,31 +33,29 @@ leave multiprocessors idle (docs/adr/0119)."""
 def wide_codebook_schedule(spec: LinearSpec, m: int, splits: int, device: Device) -> Schedule | None:
     """The schedule by warpgroups for m rows of x, more than `FEW_ROWS`; None where there is none, or where `mma.sync`
     with so many parts of K takes less."""
-    return _best(spec, m if m <= 256 else min(-(-m // 256) * 256, 8192), splits, device)
-
-
-@functools.lru_cache(maxsize=1024)
-def _best(spec: LinearSpec, m: int, splits: int, device: Device) -> Schedule | None:
-    found = [(wide_us(spec, draft, m, device), number, draft) for number, draft in enumerate(_drafts(spec, m, device))]
-    if not found:
-        return None
-    us, _, schedule = min(found)
+    rows = m if m <= 256 else min(-(-m // 256) * 256, 8192)
+    found = _least(spec, (rows,), device)
     worth = _WORTH_OF_GLOBAL if m <= EXACT_ROWS and are_global(spec) else 1.0
-    return schedule if us <= worth * codebook_us(spec, m, device, splits) else None
+    return found[1] if found and found[0] <= worth * codebook_us(spec, rows, device, splits) else None
+
+
+def few_rows_schedule(spec: LinearSpec, rows: tuple[int, ...], device: Device) -> tuple[float, Schedule] | None:
+    """The schedule by warpgroups for up to `FEW_ROWS` rows of x, the last of `rows`, in one order of sums, that takes
+    least for `rows` rows together, after the microseconds that it takes for them; None where there is none. Books that
+    stay in global memory have none: kernels without warpgroups keep some of their entries in shared memory
+    (docs/adr/0115)."""
+    return None if are_global(spec) else _least(spec, rows, device)
 
 
 @functools.lru_cache(maxsize=1024)
-def few_rows_schedule(spec: LinearSpec, rows: tuple[int, ...], device: Device) -> tuple[float, Schedule] | None:
-    """The schedule by warpgroups for up to `FEW_ROWS` rows of x, in one order of sums, that takes least for `rows` rows
-    together, after the microseconds that it takes for them; None where there is none. Books that stay in global memory
-    have none: kernels without warpgroups keep some of their entries in shared memory (docs/adr/0115)."""
-    if are_global(spec):
-        return None
+def _least(spec: LinearSpec, rows: tuple[int, ...], device: Device) -> tuple[float, Schedule] | None:
+    """Of the drafts for the last of `rows`, the most, the one that takes least for all of these together, after its
+    microseconds."""
 
     def us(draft: Schedule) -> float:
         return sum(wide_us(spec, with_columns_for(draft, m), m, device) for m in rows)
 
-    found = [(us(draft), number, draft) for number, draft in enumerate(_drafts(spec, FEW_ROWS, device))]
+    found = [(us(draft), number, draft) for number, draft in enumerate(_drafts(spec, rows[-1], device))]
     if not found:
         return None
     least, _, schedule = min(found)

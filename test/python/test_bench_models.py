@@ -259,12 +259,12 @@ def test_slabs_where_linear_takes_them(folder: Path) -> None:
     index = PreparedKernels.load_index(folder)
     assert (few.by, index.entry("nf8 g64 f16", shape, 512).slabs) == ("estimate", ())
     entry = index.entry("nf8 g64 f16", shape, 8192)
-    assert (many.by, entry.slabs, entry.problem) == ("slabs", ((0, 5120, 20),), "")
+    assert (many.by, entry.slabs, entry.problem) == ("slabs", ((0, 5120, 1600),), "")
     assert few.estimated_us and many.estimated_us and few.estimated_us < many.estimated_us
     (job,) = preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [8192, 9000], "", False)
     assert (job.entry.rows, job.entry.slabs) == ((8192, 9000), entry.slabs)
     decodes = job.compile("sm_90a").description
-    assert [parameter.name for parameter in decodes.parameters][-4:] == ["slab", "first", "rows", "chunks"]
+    assert [parameter.name for parameter in decodes.parameters][-4:] == ["slab", "first", "rows", "blocks"]
     assert all(
         not job.entry.slabs for job in preparing._jobs(index, cells[1].kind, spec_of(cells[1]), [8192], "", True)
     )

@@ -125,6 +125,47 @@ def test_transpose_of_three_dimensions() -> None:
     assert np.array_equal(run(lambda tile: ll.transpose(tile, [2, 0, -2]), x, layout, (8, 6, 4)), x.transpose(2, 0, 1))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_a_part_is_that_of_numpy(dtype: str) -> None:
+    layout = lowlp.local(2, 3, 1).spatial(1, 1, 32).local(1, 2, 2)
+    x = numbers(layout.shape, dtype)
+    assert np.array_equal(run(lambda tile: ll.part(tile, [1, 4]), x, layout, (64,), dtype), x[1, 4])
+
+
+def test_columns_are_parts_of_a_view() -> None:
+    apart = lowlp.local(1, 2, 1).spatial(1, 8, 4).local(2, 1, 1)
+    x = numbers(MMA.shape)
+
+    def right(tile: ll.Tile) -> ll.Tile:
+        return ll.part(ll.view(tile, dtype="f32", layout=apart), [1])
+
+    # Of two neighbours the second.
+    assert np.array_equal(run(right, x, MMA, (16, 4)), x[:, 1::2])
+
+
+@pytest.mark.parametrize(
+    ("indices", "error", "message"),
+    [
+        ([2], ll.KernelValueError, "must be at least 0 and less than \\[2\\], found \\[2\\]"),
+        ([-1], ll.KernelValueError, "must be at least 0"),
+        ([], ll.KernelValueError, "must name at least one and fewer than all of the 3 dimensions"),
+        ([0, 0, 0], ll.KernelValueError, "fewer than all of the 3 dimensions of the tile"),
+        ("0", ll.KernelTypeError, "must be a list of ints"),
+        ([0, 0, 0.5], ll.KernelTypeError, "must be a list of ints"),
+    ],
+)
+def test_indices_of_parts(indices: object, error: type[Exception], message: str) -> None:
+    layout = lowlp.local(2, 3, 1).spatial(1, 1, 32)
+    with pytest.raises(error, match=message):
+        run(lambda tile: ll.part(tile, indices), numbers(layout.shape), layout, (32,))  # type: ignore[arg-type]
+
+
+def test_threads_do_not_share_a_part() -> None:
+    layout = lowlp.spatial(2, 16)
+    with pytest.raises(ll.VerificationError, match="each thread must hold all of the first 1 dimensions of the source"):
+        run(lambda tile: ll.part(tile, [1]), numbers(layout.shape), layout, (16,))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_iota_is_the_index(layout: lowlp.Layout, dim: int) -> None:

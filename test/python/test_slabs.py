@@ -16,7 +16,7 @@ from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import operands_as_meant
 from lowlp.kernels.linear.operands import host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs, product_us, slabs_take_less
-from lowlp.kernels.linear.slabs import slab_kernel, slab_schedule, slab_spec
+from lowlp.kernels.linear.slabs import blocks_for_slab, slab_kernel, slab_schedule, slab_spec
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
 from lowlp.schedules.device import H200
@@ -24,7 +24,7 @@ from lowlp.schedules.device import H200
 _TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
-def check(qw: lowlp.QuantizedTensor, activation: str, first: int = 0, rows: int = 0, chunks: int = 2) -> bool:
+def check(qw: lowlp.QuantizedTensor, activation: str, first: int = 0, rows: int = 0, blocks: int = 2) -> bool:
     """Whether there is a kernel; its slab has every bit that is wanted, and nothing beyond is written."""
     spec = slab_spec(spec_for(qw, activation, activation))
     schedule = slab_schedule(spec)
@@ -35,7 +35,7 @@ def check(qw: lowlp.QuantizedTensor, activation: str, first: int = 0, rows: int 
     operands = host_operands(qw, activation, schedule=schedule)
     y = np.full((rows + 1, qw.shape[1]), np.nan, _TYPES[activation])
     given = {name: operands[name] for name in names}
-    compile_cpu(slab_kernel(spec, schedule))(**given, slab=y[:rows], first=first, rows=rows, chunks=chunks)
+    compile_cpu(slab_kernel(spec, schedule))(**given, slab=y[:rows], first=first, rows=rows, blocks=blocks)
     with np.errstate(over="ignore"):
         wanted = qw.dequantize()[first : first + rows].astype(_TYPES[activation])
     np.testing.assert_array_equal(y[:rows].astype(np.float32), wanted.astype(np.float32))
@@ -64,7 +64,7 @@ def test_slabs_of_the_covering_cases() -> None:
 def test_slabs_of_codebooks(codec: str, n: int, k: int) -> None:
     """Books of blocks, of more entries than shared memory has, and with scales of their own."""
     rng, found = np.random.default_rng(1), Codec.parse(codec)
-    assert check(_random_books(rng, found, n, k), "f16", chunks=3)
+    assert check(_random_books(rng, found, n, k), "f16", blocks=5)
 
 
 def _random_books(rng: np.random.Generator, codec: Codec, n: int, k: int) -> lowlp.QuantizedTensor:
@@ -86,7 +86,7 @@ def _random_books(rng: np.random.Generator, codec: Codec, n: int, k: int) -> low
 
 def test_a_slab_that_begins_and_ends_within_the_weights() -> None:
     w = np.random.default_rng(0).normal(0, 0.02, (300, 512))
-    assert check(lowlp.quantize(w, "int4", group_size=64), "f16", first=64, rows=130, chunks=3)
+    assert check(lowlp.quantize(w, "int4", group_size=64), "f16", first=64, rows=130, blocks=5)
 
 
 def test_slabs_have_all_rows_once() -> None:
@@ -106,7 +106,8 @@ def test_slabs_have_all_rows_once() -> None:
         ("uint4 g32 f16 zeros:f16", 6144, True),
         ("vec8:1x16:f16 channel f16", 2048, True),
         ("vec8:2x8:f16 channel f16", 512, False),
-        ("vec8:2x12:f16 channel f16", 512, True),
+        ("vec8:2x12:f16 channel f16", 1024, True),
+        ("vec8:2x12:int8 channel f16", 1024, False),
         ("vec8:1x8:f16 channel f16", 1024, False),
         ("e8p+e8p channel f16", 4096, True),
     ],
@@ -114,6 +115,23 @@ def test_slabs_have_all_rows_once() -> None:
 def test_when_slabs_take_less(codec: str, m: int, wanted: bool) -> None:
     spec = LinearSpec(8192, 8192, Codec.parse(codec), "f16", "f16", aligned=True)
     assert slabs_take_less(spec, schedule_for(spec, m), m) == wanted
+
+
+@pytest.mark.parametrize(
+    ("codec", "n", "blocks"),
+    [
+        ("vec8:2x12:f16 channel f16", 8192, 132),  # 128 KiB of books, which each block takes into shared memory
+        ("vec8:2x8:f16 channel f16", 8192, 528),
+        ("vec8:1x16:f16 channel f16", 8192, 528),
+        ("vec4:1x8:f16:256x256 channel f16", 8192, 2112),
+        ("int4 g128 f16", 8192, 2112),
+        ("vec8:2x8:f16 channel f16", 256, 32),  # shares
+    ],
+)
+def test_blocks_of_a_slab(codec: str, n: int, blocks: int) -> None:
+    spec = slab_spec(LinearSpec(n, 8192, Codec.parse(codec), "f16", "f16", aligned=True))
+    schedule = slab_schedule(spec)
+    assert schedule is not None and blocks_for_slab(spec, schedule, n, 132) == blocks
 
 
 @pytest.mark.parametrize(("m", "wanted"), [(1024, False), (2048, True)])

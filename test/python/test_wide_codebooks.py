@@ -10,16 +10,18 @@ from test_linear_codebooks import LIMITS, NUMPY, vectors_of, weights
 
 import lowlp
 from lowlp import QuantizedTensor
-from lowlp.compiler.compilation import compile_cpu
+from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
+from lowlp.kernels.linear.codebooks.wide_room import books_of
 from lowlp.kernels.linear.codebooks.wide_schedules import with_columns_for
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
+from lowlp.kernels.linear.warpgroup_layouts import is_ping_pong
 from lowlp.ops import linear_on_cpu
 from lowlp.ops.linear_kernels import gpu_ordering_kernel
 from lowlp.schedules.device import device_like
@@ -238,6 +240,20 @@ def test_schedules_of_few_rows() -> None:
         for m in range(least, 16):
             assert schedule_for(spec, m) == replace(most, columns=8 if m <= 8 and most.cluster == 1 else 16)
         assert not schedule_for(spec, 16, device_like("sm_80")).warpgroups
+
+
+@pytest.mark.parametrize(
+    ("vectors", "copies"), [("vec8:2x8:f16", "8 copies"), ("e8p+e8p", "32 copies"), ("vec8:2x12:int8", "1 copy")]
+)
+def test_books_beside_many_columns(vectors: str, copies: str) -> None:
+    """Results go to memory by 32 columns, so that two stages of 128 x 256 leave room for books, as it is counted."""
+    spec = LinearSpec(8192, 8192, f"{vectors} channel f16", aligned=True, dependent_launch=True)
+    schedule = schedule_for(spec, 1024)
+    assert (schedule.columns_of_block, schedule.steps, schedule.stages) == (256, 2, 2)
+    assert is_ping_pong(spec, schedule) and not is_ping_pong(spec, replace(schedule, column_tiles=1))
+    kernel = compile(linear_kernel(spec, schedule), "sm_90a")
+    assert kernel.spilled_bytes == 0 and f"in shared memory ({copies}, " in str(kernel.report())
+    assert books_of(spec, schedule, device_like("sm_90a")).copies == int(copies.split()[0])
 
 
 def test_the_inner_loop(tmp_path: Path) -> None:

@@ -97,6 +97,16 @@ TEST(Reduce, DropsLocalsOfADimension) {
   EXPECT_FALSE(dropLocals(Layout::local({2, 3}), 2));
 }
 
+TEST(Part, IsHeldAsWhatIsLeft) {
+  Layout layout = parse("local(2, 1, 1).spatial(1, 8, 4).local(3, 1, 2)");
+  EXPECT_EQ(*findPart(layout, 1), parse("spatial(8, 4).local(1, 2)"));
+  EXPECT_EQ(*findPart(layout, 0), layout);
+  // Dimension 0 is 3 a + b for local 6 a + 2 b + c.
+  EXPECT_EQ(getPartLocals(layout, {4}), (std::vector<int64_t>{8, 9}));
+  EXPECT_EQ(getPartLocals(layout, {}).size(), 12U);
+  EXPECT_FALSE(findPart(layout, 2));
+}
+
 TEST(Reduce, KeepsADimension) {
   EXPECT_EQ(*reduce(Layout::local({2, 3}), {1}, /*keepDims=*/true),
             Layout::local({2, 1}));

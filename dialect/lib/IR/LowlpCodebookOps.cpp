@@ -5,6 +5,8 @@
 // that is a switch or a loop which carries it on.
 //
 //===----------------------------------------------------------------------===//
+#include "Part.h"
+
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
@@ -243,18 +245,6 @@ static Layout getVectors(const Layout &codes, int64_t length, int64_t dim) {
   return codes * Layout::local(vector);
 }
 
-/// The layout of the part of codes held as `codes` whose first `numFixed`
-/// dimensions are fixed, if every thread holds it.
-static std::optional<Layout> findPart(const Layout &codes, int64_t numFixed) {
-  std::vector<int64_t> fixed;
-  for (int64_t dim = 0; dim < numFixed; ++dim)
-    fixed.push_back(dim);
-  for (const Digit &digit : codes.threadDigits())
-    if (!digit.isReplica() && codes.modes()[digit.mode].dim < numFixed)
-      return std::nullopt;
-  return fixed.empty() ? codes : *reduce(codes, fixed);
-}
-
 int64_t LookupVectorsOp::getBookOf(ArrayRef<int64_t> index) {
   auto book = static_cast<int64_t>(getBook());
   std::optional<uint64_t> dim = getBookAlong();
@@ -271,41 +261,13 @@ int64_t LookupVectorsOp::getBookOf(ArrayRef<int64_t> index) {
 
 Layout LookupVectorsOp::getPartLayout() {
   return *findPart(getCodes().getType().getLayout(),
-                   getPart() ? getPart()->size() : 0);
+                   getPart() ? static_cast<int64_t>(getPart()->size()) : 0);
 }
 
 SmallVector<int64_t> LookupVectorsOp::getPartLocals() {
-  const Layout &codes = getCodes().getType().getLayout();
   ArrayRef<int64_t> part = getPart().value_or(ArrayRef<int64_t>());
-  SmallVector<int64_t> locals;
-  for (int64_t i = 0; i < codes.numLocals(); ++i) {
-    std::vector<int64_t> index = codes.evaluate(0, i);
-    if (ArrayRef(index).take_front(part.size()) == part)
-      locals.push_back(i);
-  }
-  return locals;
-}
-
-/// Checks the part; returns how it is held.
-static FailureOr<Layout> verifyPart(LookupVectorsOp op) {
-  TileType codes = op.getCodes().getType();
-  ArrayRef<int64_t> part = op.getPart().value_or(ArrayRef<int64_t>());
-  if (static_cast<int64_t>(part.size()) >= codes.getRank())
-    return op.emitOpError("a part names fewer than the ")
-           << codes.getRank() << " dimensions of the codes, but this one names "
-           << part.size();
-  for (auto [dim, index] : llvm::enumerate(part))
-    if (index < 0 || index >= codes.getShape()[dim])
-      return op.emitOpError("index ")
-             << dim << " of the part must be at least 0 and less than "
-             << codes.getShape()[dim] << ", but is " << index;
-  std::optional<Layout> layout =
-      findPart(codes.getLayout(), static_cast<int64_t>(part.size()));
-  if (!layout)
-    return op.emitOpError("each thread must hold all of the first ")
-           << part.size() << " dimensions of the codes, which the layout "
-           << str(codes.getLayout()) << " spreads over threads";
-  return *layout;
+  return llvm::to_vector(
+      lowlp::getPartLocals(getCodes().getType().getLayout(), part.vec()));
 }
 
 /// Checks by what the books of codes of the shape are exchanged.
@@ -427,7 +389,8 @@ LogicalResult LookupVectorsOp::verify() {
   Type code = codes.getElementType(), entry = codebook.getElementType();
   if (!code.isUnsignedInteger())
     return emitOpError("codes must be unsigned integers, but are ") << code;
-  FailureOr<Layout> part = verifyPart(*this);
+  FailureOr<Layout> part = verifyPart(*this, "the codes", codes,
+                                      getPart().value_or(ArrayRef<int64_t>()));
   if (failed(part) || failed(verifyBooks(*this, part->shape())))
     return failure();
   auto along = static_cast<int64_t>(getAlong());

@@ -1,5 +1,6 @@
 //===- LowlpShapeOps.cpp - iota, reduce, broadcast, transpose -------------===//
 #include "ComputeType.h"
+#include "Part.h"
 
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
@@ -131,4 +132,45 @@ TransposeOp::getOperandLayouts(const Layout &result) {
 std::optional<Layout> TransposeOp::getResultLayout(unsigned,
                                                    const Layout &operand) {
   return *permute(operand, getPermutation().vec());
+}
+
+//===----------------------------------------------------------------------===//
+// PartOp
+//===----------------------------------------------------------------------===//
+
+FailureOr<Layout> lowlp::verifyPart(Operation *op, StringRef what,
+                                    TileType tile, ArrayRef<int64_t> part) {
+  if (static_cast<int64_t>(part.size()) >= tile.getRank())
+    return op->emitOpError("a part names fewer than the ")
+           << tile.getRank() << " dimensions of " << what
+           << ", but this one names " << part.size();
+  for (auto [dim, index] : llvm::enumerate(part))
+    if (index < 0 || index >= tile.getShape()[dim])
+      return op->emitOpError("index ")
+             << dim << " of the part must be at least 0 and less than "
+             << tile.getShape()[dim] << ", but is " << index;
+  std::optional<Layout> layout =
+      findPart(tile.getLayout(), static_cast<int64_t>(part.size()));
+  if (!layout)
+    return op->emitOpError("each thread must hold all of the first ")
+           << part.size() << " dimensions of " << what << ", which the layout "
+           << str(tile.getLayout()) << " spreads over threads";
+  return *layout;
+}
+
+LogicalResult PartOp::verify() {
+  TileType source = getSource().getType();
+  if (getType().getElementType() != source.getElementType())
+    return emitOpError("element types must match: source holds ")
+           << source.getElementType() << ", result holds "
+           << getType().getElementType();
+  FailureOr<Layout> expected =
+      verifyPart(*this, "the source", source, getIndices());
+  if (failed(expected))
+    return failure();
+  if (getType().getLayout() != *expected)
+    return emitOpError("the layout of the part must be '")
+           << str(*expected) << "', but is '" << str(getType().getLayout())
+           << "'";
+  return success();
 }

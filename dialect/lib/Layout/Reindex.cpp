@@ -11,6 +11,7 @@
 #include "lowlp/Layout/LayoutText.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace lowlp;
 using namespace lowlp::detail;
@@ -88,6 +89,26 @@ Result<Layout> lowlp::dropLocals(const Layout &layout, int64_t dim) {
   return std::move(lists).build();
 }
 
+std::optional<Layout> lowlp::findPart(const Layout &layout, int64_t numFixed) {
+  for (const Digit &digit : layout.threadDigits())
+    if (!digit.isReplica() && layout.modes()[digit.mode].dim < numFixed)
+      return std::nullopt;
+  std::vector<int64_t> fixed(numFixed);
+  std::iota(fixed.begin(), fixed.end(), 0);
+  return fixed.empty() ? layout : *reduce(layout, fixed);
+}
+
+std::vector<int64_t> lowlp::getPartLocals(const Layout &layout,
+                                          const std::vector<int64_t> &part) {
+  std::vector<int64_t> locals;
+  for (int64_t i = 0; i < layout.numLocals(); ++i) {
+    std::vector<int64_t> index = layout.evaluate(0, i);
+    if (std::equal(part.begin(), part.end(), index.begin()))
+      locals.push_back(i);
+  }
+  return locals;
+}
+
 Result<Layout> lowlp::permute(const Layout &layout,
                               const std::vector<int64_t> &dims) {
   int64_t rank = layout.rank();
@@ -99,6 +120,7 @@ Result<Layout> lowlp::permute(const Layout &layout,
                  " dimensions once; found " + tupleText(dims)};
   ModeLists lists(layout);
   std::vector<std::vector<int>> permuted;
+  permuted.reserve(dims.size());
   for (int64_t dim : dims)
     permuted.push_back(lists.dims[dim < 0 ? dim + rank : dim]);
   lists.dims = std::move(permuted);
@@ -155,7 +177,7 @@ Result<Layout> lowlp::squeeze(const Layout &layout,
 }
 
 Result<Layout> lowlp::stackSlices(const Layout &layout, int64_t slices) {
-  std::vector<int64_t> shape = layout.shape();
+  const std::vector<int64_t> &shape = layout.shape();
   if (shape.size() != 2 || slices < 1 || shape[1] % slices != 0)
     return Error{"slices are of K in [M, K], and divide it; found " +
                  std::to_string(slices) + " of " + tupleText(shape)};

@@ -132,8 +132,8 @@ class OurProduct:
         launcher = launcher_of(kernel)
         kept = {name: launcher.read(name, operand) for name, operand in weights.items()}
         calls = [
-            (slice(first, first + rows), launcher.bind({**kept, "first": first, "rows": rows, "chunks": chunks}))
-            for first, rows, chunks in entry.slabs
+            (slice(first, first + rows), launcher.bind({**kept, "first": first, "rows": rows, "blocks": blocks}))
+            for first, rows, blocks in entry.slabs
         ]
 
         @no_dependent_launch()

@@ -17,7 +17,7 @@ from lowlp_runtime.errors import LowlpValueError
 from .cases import Shape, WeightKind
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 EMPTY: Final = "empty.lowlp"
 
 
@@ -26,7 +26,7 @@ class KernelEntry:
     """A kernel for one kind and shape, and the M it is for; or why there is none.
 
     slabs            where it decodes slabs, by which a library multiplies: of each slab the first row, how many rows,
-                     and in how many chunks their stages are dealt out; (): the kernel makes the product
+                     and among how many blocks they are divided; (): the kernel makes the product
     spilled_bytes    of registers, for each thread
     product_remarks  how often the assembler makes products of warpgroups wait
     """
@@ -152,5 +152,5 @@ def kind_of_json(data: dict[str, Any]) -> WeightKind:
 
 def entry_of(data: dict[str, Any]) -> KernelEntry:
     """An entry from its JSON."""
-    slabs = tuple((first, rows, chunks) for first, rows, chunks in data["slabs"])
+    slabs = tuple((first, rows, blocks) for first, rows, blocks in data["slabs"])
     return KernelEntry(**{**data, "rows": tuple(data["rows"]), "slabs": slabs})

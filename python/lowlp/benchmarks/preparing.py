@@ -31,7 +31,7 @@ from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import for_weights, host_operands, slabs_of, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs, slabs_take_less
-from lowlp.kernels.linear.slabs import chunks_for, slab_kernel
+from lowlp.kernels.linear.slabs import blocks_for_slab, slab_kernel
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.host_array import AnyArray
@@ -100,8 +100,8 @@ def job_of(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, devic
     if found is None:
         return job
     slabs = [(part.start, part.stop - part.start) for part in parts_of_slabs(spec.n, spec.k)]
-    chunks = tuple((first, rows, chunks_for(*found, rows)) for first, rows in slabs)
-    return Job(*found, replace(job.entry, schedule=asdict(found[1]), slabs=chunks))
+    divided = tuple((first, rows, blocks_for_slab(*found, rows, device.multiprocessors)) for first, rows in slabs)
+    return Job(*found, replace(job.entry, schedule=asdict(found[1]), slabs=divided))
 
 
 def prepare(

@@ -102,6 +102,7 @@ from .parameters import pointer as pointer
 from .reductions import broadcast_to as broadcast_to
 from .reductions import convert_layout as convert_layout
 from .reductions import iota as iota
+from .reductions import part as part
 from .reductions import reduce_max as max
 from .reductions import reduce_min as min
 from .reductions import reduce_sum as sum
@@ -142,7 +143,7 @@ __all__ = [
     "f32", "fence_async", "fma", "full", "funnel_shift", "gather_global", "i32", "i64", "inline", "integer", "iota",
     "kernel", "launch_dependents", "load_codebook", "load_global", "load_packed", "load_scalar", "load_shared",
     "log2", "lookup", "lookup_pairs", "lookup_vectors", "make_kernel", "max", "maximum", "mbarrier_arrive",
-    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print",
+    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "part", "pointer", "popcount", "print",
     "print_tile", "range", "rescale", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
     "store_global", "store_shared", "sum", "switch_codebook", "synchronize", "synchronize_warpgroups", "tanh",
     "transpose", "view", "view_global", "view_packed", "wait_for_dependencies", "warp_shuffle", "wgmma",

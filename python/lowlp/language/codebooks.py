@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from lowlp._mlir import ir
-from lowlp.layouts.register_layout import Layout, local
+from lowlp.layouts.register_layout import local
 from lowlp.numeric.dtypes import DType
 
 from .instructions import access, cast
+from .reductions import as_part
 from .scalars import Scalar, describe, is_int
 from .source import type_error, value_error
-from .tiles import GlobalView, Tile, as_dtype, as_extents, as_named_tile, as_tile, emit_tile, require_dtype
+from .tiles import GlobalView, Tile, as_dtype, as_tile, emit_tile, require_dtype
 from .tracing import Trace, TracedValue, current_trace
 
 _ENTRY_DTYPES: Final = ("f16", "bf16", "int8", "f8e4m3")
@@ -196,18 +197,6 @@ def _as_number(argument: str, value: object, end: int) -> int:
     return number % end
 
 
-def _part(codes: Tile, part: Sequence[int] | None) -> tuple[Layout, dict[str, ir.Attribute]]:
-    """How the codes that are looked up are held, and the attributes that say which these are."""
-    if part is None:
-        return codes.layout, {}
-    numbers = [number + 1 for number in part] if isinstance(part, Sequence) else part
-    indices = [number - 1 for number in as_extents("part", numbers)]
-    if len(indices) >= len(codes.shape):
-        raise value_error(f"part: must have fewer than the {len(codes.shape)} dimensions of the codes, found {part}")
-    as_named_tile("codes", codes)
-    return codes.layout.reduce([*range(len(indices))]), {"part": ir.DenseI64ArrayAttr.get(indices)}
-
-
 def lookup_vectors(
     codes: Tile,
     codebook: Codebook,
@@ -241,7 +230,11 @@ def lookup_vectors(
     """
     tile, source = as_tile("codes", codes), _as_codebook(codebook)
     require_dtype("codes", tile, _CODE_DTYPES)
-    held, attributes = _part(tile, part)
+    held = tile.layout
+    attributes: dict[str, ir.Attribute] = {}
+    if part is not None:
+        indices = as_part("part", "the codes", tile, part)
+        held, attributes["part"] = tile.layout.reduce([*range(len(indices))]), ir.DenseI64ArrayAttr.get(indices)
     dim = _as_number("along", along, held.rank)
     i64 = current_trace("ll.lookup_vectors").type("i64")
     books = source.shape[0] if len(source.shape) == 3 else 1

@@ -17,6 +17,7 @@ from .tiles import (
     Tile,
     as_dtype,
     as_layout,
+    as_named_tile,
     as_tile,
     emit_tile,
     named_or_default,
@@ -155,3 +156,34 @@ def transpose(tile: Tile, dims: Sequence[int] | None = None) -> Tile:
         raise value_error(f"dims: {error}") from None
     attributes = {"permutation": ir.DenseI64ArrayAttr.get(order)}
     return emit_tile("lowlp.transpose", source.dtype, layout, [source], attributes)
+
+
+def as_part(argument: str, what: str, tile: Tile, indices: object) -> list[int]:
+    """The first indices of a part of a tile, which is `what` in messages and has a layout already."""
+    if isinstance(indices, str) or not isinstance(indices, Sequence) or not all(is_int(index) for index in indices):
+        raise type_error(f"{argument}: must be a list of ints, found {describe(indices)}")
+    shape = as_named_tile("tile", tile).shape
+    if not 0 < len(indices) < len(shape):
+        raise value_error(
+            f"{argument}: must name at least one and fewer than all of the {len(shape)} dimensions of {what}, "
+            f"found {list(indices)}"
+        )
+    if not all(0 <= index < extent for index, extent in zip(indices, shape, strict=False)):
+        raise value_error(
+            f"{argument}: must be at least 0 and less than {list(shape[: len(indices)])}, found {list(indices)}"
+        )
+    return [int(index) for index in indices]
+
+
+def part(tile: Tile, indices: Sequence[int]) -> Tile:
+    """The part of a tile with these first indices, which costs nothing: of [4, 2, 16, 4], `[3, 0]` takes 16 x 4.
+
+    Every thread must hold these dimensions whole. `view` in front names what is to be taken apart: the columns of a
+    tile held as `spatial(8, 4).local(1, 2 n)` are two halves as `local(2, 1, 1).spatial(1, 8, 4).local(1, 1, n)`.
+
+    Raises KernelTypeError and KernelValueError for other arguments, VerificationError where threads share a dimension.
+    """
+    source = as_named_tile("tile", tile)
+    found = as_part("indices", "the tile", source, indices)
+    attributes = {"indices": ir.DenseI64ArrayAttr.get(found)}
+    return emit_tile("lowlp.part", source.dtype, source.layout.reduce([*range(len(found))]), [source], attributes)

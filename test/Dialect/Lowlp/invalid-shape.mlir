@@ -139,3 +139,43 @@ func.func @reduce_short(%x: !lowlp.tile<8x4xsi16, spatial(8, 4)>) {
   %t = lowlp.reduce add %x dim 1 : !lowlp.tile<8x4xsi16, spatial(8, 4)> -> !lowlp.tile<8xsi16, spatial(8)>
   return
 }
+
+// -----
+
+func.func @part_type(%x: !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)>) {
+  // expected-error @below {{'lowlp.part' op element types must match: source holds 'f16', result holds 'f32'}}
+  %t = lowlp.part %x[0] : !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)> -> !lowlp.tile<8xf32, spatial(8)>
+  return
+}
+
+// -----
+
+func.func @part_rank(%x: !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)>) {
+  // expected-error @below {{'lowlp.part' op a part names fewer than the 2 dimensions of the source, but this one names 2}}
+  %t = lowlp.part %x[0, 1] : !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)> -> !lowlp.tile<8xf16, spatial(8)>
+  return
+}
+
+// -----
+
+func.func @part_index(%x: !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)>) {
+  // expected-error @below {{'lowlp.part' op index 0 of the part must be at least 0 and less than 2, but is 2}}
+  %t = lowlp.part %x[2] : !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)> -> !lowlp.tile<8xf16, spatial(8)>
+  return
+}
+
+// -----
+
+func.func @part_threads(%x: !lowlp.tile<2x8xf16, spatial(2, 4).local(1, 2)>) {
+  // expected-error @below {{'lowlp.part' op each thread must hold all of the first 1 dimensions of the source, which the layout spatial(2, 4).local(1, 2) spreads over threads}}
+  %t = lowlp.part %x[0] : !lowlp.tile<2x8xf16, spatial(2, 4).local(1, 2)> -> !lowlp.tile<8xf16, spatial(4).local(2)>
+  return
+}
+
+// -----
+
+func.func @part_layout(%x: !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)>) {
+  // expected-error @below {{'lowlp.part' op the layout of the part must be 'spatial(8)', but is 'local(8)'}}
+  %t = lowlp.part %x[0] : !lowlp.tile<2x8xf16, local(2, 1).spatial(1, 8)> -> !lowlp.tile<8xf16, local(8)>
+  return
+}

@@ -4,6 +4,7 @@
 !tile = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 !rows = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
 !columns = !lowlp.tile<8xf32, reduce(local(2, 1).spatial(8, 4).local(1, 2), dims=[0])>
+!columns_apart = !lowlp.tile<2x16x4xf32, local(1, 2, 1).spatial(1, 8, 4).local(2, 1, 1)>
 !turned = !lowlp.tile<8x16xf32, local(1, 2).column_spatial(4, 8).local(2, 1)>
 
 // CHECK-LABEL: func.func @shapes
@@ -27,5 +28,9 @@ func.func @shapes(%x: !tile) -> (!rows, !tile, !tile, !turned) {
   // CHECK: lowlp.transpose %[[X]] [1, 0] : !lowlp.tile<16x8xf32, {{.*}}> -> !lowlp.tile<8x16xf32, local(1, 2).column_spatial(4, 8).local(2, 1)>
   // GENERIC: "lowlp.transpose"(%{{.*}}) <{permutation = array<i64: 1, 0>}>
   %turned = lowlp.transpose %x [1, 0] : !tile -> !turned
+  %columns = lowlp.view %x : !tile -> !columns_apart
+  // CHECK: lowlp.part %{{.*}}[1] : !lowlp.tile<2x16x4xf32, {{.*}}> -> !lowlp.tile<16x4xf32, local(2, 1).spatial(8, 4)>
+  // GENERIC: "lowlp.part"(%{{.*}}) <{indices = array<i64: 1>}>
+  %part = lowlp.part %columns[1] : !columns_apart -> !lowlp.tile<16x4xf32, local(2, 1).spatial(8, 4)>
   return %min, %sums, %maxima, %turned : !rows, !tile, !tile, !turned
 }

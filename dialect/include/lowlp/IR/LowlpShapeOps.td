@@ -91,4 +91,25 @@ def Lowlp_TransposeOp : Lowlp_Op<"transpose", [Pure, Lowlp_LayoutTransfer]> {
   let hasVerifier = 1;
 }
 
+def Lowlp_PartOp : Lowlp_Op<"part", [Pure]> {
+  let summary = "the part of a tile with some first indices";
+  let description = [{
+    Of a tile [4, 2, 16, 4] the part `[3, 0]` is the 16 x 4 from [3, 0] on. Every thread must hold such elements for all of these
+    indices, so that nothing moves between threads. A `lowlp.view` in front names what is to be taken apart: columns, say.
+
+    ```mlir
+    %halves = lowlp.view %x : !lowlp.tile<64x16xf16, spatial(4, 1).local(1, 2).spatial(8, 4).local(2, 2)>
+      -> !lowlp.tile<2x64x8xf16, local(2, 1, 1).spatial(1, 4, 1).spatial(1, 8, 4).local(1, 2, 2)>
+    %right = lowlp.part %halves[1] : !lowlp.tile<2x64x8xf16, local(2, 1, 1).spatial(1, 4, 1).spatial(1, 8, 4).local(1, 2, 2)>
+      -> !lowlp.tile<64x8xf16, spatial(4, 1).spatial(8, 4).local(2, 2)>
+    ```
+
+    Lowers to a choice of registers.
+  }];
+  let arguments = (ins Lowlp_TileType:$source, DenseI64ArrayAttr:$indices);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$source `` $indices attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 #endif // LOWLP_IR_LOWLPSHAPEOPS_TD

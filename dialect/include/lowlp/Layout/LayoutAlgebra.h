@@ -13,6 +13,8 @@
 
 #include "lowlp/Layout/Layout.h"
 
+#include <optional>
+
 namespace lowlp {
 
 /// h = outer ∘ inner: a tile of `outer`'s shape, each element of which is a
@@ -49,6 +51,16 @@ Result<Layout> reduce(const Layout &layout, const std::vector<int64_t> &dims,
 /// it holds along `dim`: the dimension is as long as threads divide it. Fails
 /// when it is out of range.
 Result<Layout> dropLocals(const Layout &layout, int64_t dim);
+
+/// How the elements with the same first `numFixed` indices are held, whichever
+/// these are, if every thread holds such elements for all of them; nothing
+/// else. Requires: `numFixed` is less than the rank.
+std::optional<Layout> findPart(const Layout &layout, int64_t numFixed);
+
+/// The local indices of the elements whose first indices are `part`, in the
+/// order of the part's local index. Requires: there is such a part.
+std::vector<int64_t> getPartLocals(const Layout &layout,
+                                   const std::vector<int64_t> &part);
 
 /// Dimension k of the result is dimension `dims[k]` of the layout, as NumPy's
 /// transpose. Fails unless `dims` names every dimension once.

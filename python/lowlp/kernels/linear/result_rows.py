@@ -3,31 +3,37 @@ one may multiply while another stores (docs/adr/0105)."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout
 from lowlp.numeric.dtypes import DType
 
-_APART_BYTES = 16
+APART_BYTES: Final = 16
 """Between rows in shared memory, so that the eight of a matrix lie in different banks (`stmatrix`)."""
 
 
 class ResultRows:
-    """Where a tile of y^T lies until its rows are stored.
+    """Where columns of a tile of y^T lie until they are stored, as parts of its rows.
 
     kind    of the elements of y
-    stored  how threads hold the tile as they store it, a warpgroup the same rows of y^T as when it has multiplied them
+    made    how threads hold a tile when they have multiplied it, as [parts, rows of y^T, columns of a part]
+    stored  how they hold a part as they store it, a warpgroup the same rows of y^T
     """
 
-    def __init__(self, kind: DType, stored: Layout) -> None:
-        self.stored = stored
+    def __init__(self, kind: DType, made: Layout, stored: Layout) -> None:
+        self.made, self.stored = made, stored
         rows, columns = stored.shape
-        self.place = ll.alloc_shared(kind, [columns, rows + 8 * _APART_BYTES // kind.bits])
+        self.place = ll.alloc_shared(kind, [columns, rows + 8 * APART_BYTES // kind.bits])
 
     def store(self, result: ll.Tile, y: ll.GlobalView, row: ll.Scalar, column: ll.Scalar) -> None:
         """Stores a tile of y^T from `row` and `column` on to the view of y; what lies beyond is left out."""
-        # The warpgroup has loaded what was there before.
-        ll.synchronize_warpgroups()
-        ll.store_shared(ll.transpose(result), self.place, offsets=[0, 0], in_bounds=True)
-        ll.synchronize_warpgroups()
-        rows = ll.load_shared(self.place, offsets=[0, 0], layout=self.stored.permute([1, 0]), in_bounds=True)
-        ll.store_global(rows, y, offsets=[column, row])
+        parts, _, columns = self.made.shape
+        taken_apart = ll.view(result, dtype=result.dtype, layout=self.made)
+        for part in range(parts):
+            # The warpgroup has loaded what was there before.
+            ll.synchronize_warpgroups()
+            ll.store_shared(ll.transpose(ll.part(taken_apart, [part])), self.place, offsets=[0, 0], in_bounds=True)
+            ll.synchronize_warpgroups()
+            rows = ll.load_shared(self.place, offsets=[0, 0], layout=self.stored.permute([1, 0]), in_bounds=True)
+            ll.store_global(rows, y, offsets=[column + part * columns, row])

@@ -42,14 +42,12 @@ _DECODE_US: Final = 4.7
 _OF_BANDWIDTH: Final = 1.05
 _US_OF_WEIGHT: Final = 1.05e-6
 # The same of codebooks: launch, part of the bandwidth, and beside what is written microseconds for a million vectors to
-# be looked up in shared memory, and in the L2 cache; and over their estimates what kernels take that look them up in
-# the product. Of 216 problems on an H100 so that the choice takes 1 % more than the better in the mean (docs/adr/0102).
+# be looked up in shared memory, in books of blocks of weights, and in the L2 cache: 40 slabs on an H200, 5 % apart
+# (docs/adr/0120).
 _VECTORS_DECODE_US: Final = 3.0
 _VECTORS_OF_BANDWIDTH: Final = 0.85
-_OVER_ESTIMATE_OF_VECTORS: Final = 1.1
-_OVER_ESTIMATE_OF_BLOCKS: Final = 1.25
-"""Of books by block with more than `_MANY` operations: 1.23 to 1.36 on an H200 and an H100 (docs/adr/0107)."""
 _US_OF_VECTORS: Final = 0.3
+_US_OF_VECTORS_OF_BLOCKS: Final = 0.85
 _US_OF_FAR_VECTORS: Final = 3.2
 _FEW_BYTES: Final = 16 << 10
 """Of books that are little beside shared memory."""
@@ -105,10 +103,10 @@ def _decoding_us(spec: LinearSpec, slabs: int, device: Device) -> float:
 def _decoding_us_of_vectors(spec: LinearSpec, slabs: int, device: Device) -> float:
     assert spec.vectors is not None
     decoded = _VECTORS_DECODE_US * slabs + _moved_us(spec, device) / _VECTORS_OF_BANDWIDTH
-    if _has_large_books(spec):
-        of_vectors = _US_OF_VECTORS if has_books_in_shared(spec) else _US_OF_FAR_VECTORS
-        decoded += of_vectors * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books
-    return decoded
+    of_vectors = _US_OF_VECTORS if has_books_in_shared(spec) else _US_OF_FAR_VECTORS
+    if spec.vectors.block:
+        of_vectors = max(of_vectors, _US_OF_VECTORS_OF_BLOCKS)
+    return decoded + of_vectors * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books
 
 
 def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> bool:
@@ -121,9 +119,7 @@ def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device
         decoding = estimated_us(spec, schedule, m, device) + _limited_us(spec, m, _DECODED_BEYOND, device)
     else:
         estimate = wide_us if schedule.warpgroups else _without_warpgroups_us
-        is_long = spec.vectors.block and _operations(spec, m) > _MANY
-        over = _OVER_ESTIMATE_OF_BLOCKS if is_long else _OVER_ESTIMATE_OF_VECTORS
-        decoding = over * estimate(spec, schedule, m, device)
+        decoding = estimate(spec, schedule, m, device)
     return slabs_us(spec, m, device) <= _GAIN * decoding
 
 

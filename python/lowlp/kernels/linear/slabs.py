@@ -5,7 +5,8 @@ once, to memory, takes less than to decode them in the product for each tile of 
 numbers of `dequantize()`, rounded once.
 
     step, segment, piece, part   as of products by warpgroups (`warpgroups`)
-    block   a part of the rows, and every `chunks`-th of its stages along K
+    share   a stage of the rows of a block, or of vectors whose books are of blocks of weights several; a block of the
+            grid has every `blocks`-th
     stored  a piece as threads store it: neighbours along K, 16 bytes of them, so that lines are written whole. Vectors
             of so many bytes are stored as they are looked up
 
@@ -36,9 +37,16 @@ from .warpgroups import Block
 _ELEMENTS: Final = 8
 """Neighbours that a thread stores, 16 bytes."""
 _WARP: Final = 32
-_BLOCKS: Final = 2112
-"""Of a launch, about: 16 for each of 132 multiprocessors."""
-_NUMBERS: Final = ("slab", "first", "rows", "chunks")
+_BLOCKS: Final = 16
+_BLOCKS_OF_VECTORS: Final = 4
+_BLOCKS_OF_LARGE_BOOKS: Final = 1
+"""Of a launch, for each multiprocessor: of weights in general; of vectors that are stored as they are looked up, or
+looked up in global memory; and of those whose books take as long to fill shared memory as a share takes."""
+_LARGE_BOOKS: Final = 1 << 15
+"""Bytes of these, at least."""
+_STAGES_OF_ROWS: Final = 8
+"""Of a share where blocks of rows have books, for all of K."""
+_NUMBERS: Final = ("slab", "first", "rows", "blocks")
 _PREFERRED_STEPS: Final = (4, 2, 8, 1, 3, 6)
 """Units along K that a block has at a time, as they are tried; others follow."""
 _SHARED_BYTES: Final = 1 << 17
@@ -76,11 +84,17 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
 
 def has_books_in_shared(spec: LinearSpec) -> bool:
     """Whether vectors are looked up in shared memory, or computed from what is there."""
+    return spec.vectors is not None and _bytes_of_books(spec) <= _SHARED_BYTES
+
+
+def _bytes_of_books(spec: LinearSpec) -> int:
+    """Of a block of weights; 0 where vectors are computed."""
     vectors = spec.vectors
-    if vectors is None or vectors.lattices:
-        return vectors is not None
+    assert vectors is not None
+    if vectors.lattices:
+        return 0
     bytes_of_value = 1 if vectors.entries in ("int8", "f8e4m3") else 2
-    return (vectors.books << vectors.bits) * vectors.vector * bytes_of_value <= _SHARED_BYTES
+    return (vectors.books << vectors.bits) * vectors.vector * bytes_of_value
 
 
 def _stores_vectors(spec: LinearSpec) -> bool:
@@ -89,11 +103,28 @@ def _stores_vectors(spec: LinearSpec) -> bool:
     return has_books_in_shared(spec) and spec.vectors is not None and spec.vectors.vector >= _ELEMENTS
 
 
-def chunks_for(spec: LinearSpec, schedule: Schedule, rows: int) -> int:
-    """In how many chunks blocks deal out the stages of so many rows, so that a GPU has blocks enough."""
-    tiles = -(-rows // schedule.rows)
-    alike = spec.book_columns or schedule.stage_k
-    return max(1, min(-(-spec.k // max(alike, schedule.stage_k)), -(-_BLOCKS // tiles)))
+def _stages_of_share(spec: LinearSpec, schedule: Schedule) -> int:
+    """Stages along K that a block decodes at a time: of vectors those that share books of a block of weights."""
+    if spec.book_columns:
+        return max(1, spec.book_columns // schedule.stage_k)
+    return _STAGES_OF_ROWS if spec.book_rows else 1
+
+
+def blocks_for_slab(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int) -> int:
+    """Among how many blocks of the grid so many rows are divided."""
+    shares = -(-rows // schedule.rows) * -(-spec.k // (_stages_of_share(spec, schedule) * schedule.stage_k))
+    return min(shares, _blocks_of_multiprocessor(spec) * multiprocessors)
+
+
+def _blocks_of_multiprocessor(spec: LinearSpec) -> int:
+    """As they were measured to take least time, on an H200 (docs/adr/0120)."""
+    if spec.vectors is None or spec.book_rows or spec.book_columns:
+        return _BLOCKS
+    if not has_books_in_shared(spec):
+        return _BLOCKS_OF_VECTORS
+    if _bytes_of_books(spec) >= _LARGE_BOOKS:
+        return _BLOCKS_OF_LARGE_BOOKS
+    return _BLOCKS_OF_VECTORS if _stores_vectors(spec) else _BLOCKS
 
 
 def stored_layout(warps: int, tiles: int, columns: int) -> Layout:
@@ -118,14 +149,16 @@ class _SlabBlock(Block):
     """What a block does, as it is traced.
 
     first  row of the slab's first row
-    row    that the block begins at
+    row    that a share begins at
     """
+
+    row: ll.Scalar
 
     def __init__(self, plan: Plan, operands: dict[str, Any], slab: Any, first: ll.Scalar, rows: ll.Scalar) -> None:
         self.plan, self.first = plan, first
         self.operands = Arguments(x=None, y=None, m=None, x_stride=None, **operands)
-        self.block, self.chunk = ll.block_indices()
-        self.row = first + self.block * plan.rows
+        (self.block,) = ll.block_indices()
+        self.tiles = ll.ceildiv(rows, plan.rows)
         self.slab = ll.view_global(slab, shape=[rows, plan.spec.k])
         self.views = views_of_weights(plan.spec, self.operands)
         self.prepare_weights()
@@ -146,10 +179,22 @@ class _SlabBlock(Block):
             self.store(self.weight_factors.scaled(values, *factors[part]), part, k)
         return accumulators
 
+    @property
+    def shares_of_tile(self) -> int:
+        """Of all of K."""
+        return -(-self.plan.stages_of_tile // _stages_of_share(self.plan.spec, self.plan.schedule))
+
+    def begin_share(self, share: ll.Scalar) -> ll.Scalar:
+        """The number of a share along K, whose rows are what follows."""
+        tile = share // self.shares_of_tile
+        self.row = self.first + tile * self.plan.rows
+        return share - tile * self.shares_of_tile
+
     @ll.inline
-    def make(self, chunks):  # type: ignore[no-untyped-def]
-        """Stores every `chunks`-th stage of the block's rows."""
-        for stage in ll.range(self.chunk, self.plan.stages_of_tile, chunks):
+    def make(self, blocks):  # type: ignore[no-untyped-def]
+        """Stores every `blocks`-th share."""
+        for share in ll.range(self.block, self.tiles * self.shares_of_tile, blocks):
+            stage = self.begin_share(share)
             self.with_stage((), (), stage, self.row, 0)
 
 
@@ -198,31 +243,27 @@ class _VectorSlabBlock(_SlabBlock, VectorBlock):
                     self.store(ll.cast(total * scale, spec.activation), part, k)
 
     @ll.inline
-    def make(self, chunks):  # type: ignore[no-untyped-def]
-        """As of other weights; where books are of blocks along K, every `chunks`-th of these."""
+    def make(self, blocks):  # type: ignore[no-untyped-def]
+        """As of other weights. Books of all rows and all of K are taken into their cache before."""
         plan = self.plan
-        if not plan.switches_books:
-            books = self.books_in(self.enter(self.row, self.chunk))
-            for stage in ll.range(self.chunk, plan.stages_of_tile, chunks):
-                self.store_stage(stage, books[0])
-            return
-        stages = plan.stages_of_block
-        for block in ll.range(self.chunk, -(-plan.stages_of_tile // stages), chunks):
-            books = self.books_in(self.enter(self.row, block * stages))
-            for done in ll.range(ll.minimum(plan.stages_of_tile - block * stages, stages)):
-                self.store_stage(block * stages + done, books[0])
+        stages = _stages_of_share(plan.spec, plan.schedule)
+        for share in ll.range(self.block, self.tiles * self.shares_of_tile, blocks):
+            first = self.begin_share(share) * stages
+            books = self.books_in(self.enter(self.row, first))[0]
+            for done in ll.range(ll.minimum(plan.stages_of_tile - first, stages)):
+                self.store_stage(first + done, books)
 
 
 def slab_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """The block program that writes rows of the weights of `spec`, divided as `slab_schedule` says. Its parameters are
     the operands of the weights, `slab` [rows, K], the row `first` of the weights that is the slab's first one, `rows`,
-    and `chunks`, in which stages are dealt out."""
+    and `blocks`, among which it is divided."""
     plan = _SlabPlan(spec, schedule) if spec.vectors is None else VectorPlan(spec, schedule)
     block = _SlabBlock if spec.vectors is None else _VectorSlabBlock
 
     def body(**operands: Any) -> None:
-        slab, first, rows, chunks = (operands.pop(name) for name in _NUMBERS)
-        block(plan, operands, slab, first, rows).make(chunks)
+        slab, first, rows, blocks = (operands.pop(name) for name in _NUMBERS)
+        block(plan, operands, slab, first, rows).make(blocks)
 
     return ll.make_kernel(
         body,
@@ -232,8 +273,8 @@ def slab_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             "slab": ll.pointer(spec.activation, align=16),
             "first": ll.i32,
             "rows": ll.i32,
-            "chunks": ll.i32,
+            "blocks": ll.i32,
         },
-        grid=lambda rows, chunks: (ll.ceildiv(rows, plan.rows), chunks),
+        grid=lambda blocks: (blocks,),
         num_threads=schedule.threads,
     )

@@ -25,6 +25,8 @@ _COLUMNS_AT_ONCE = 16
 _SWIZZLED_ROWS = 8
 # Of a product that is long.
 _LONG_COLUMNS = 128
+# Columns of a tile that are stored at a time beside codebooks.
+_STORED_BESIDE_BOOKS = 32
 # Fewest columns with which warpgroups of halves take turns: where sums of groups are added, and of three that scale
 # weights.
 _COLUMNS_OF_ADDED = 96
@@ -43,7 +45,9 @@ class Layouts:
     taken         of one block: [registers, threads]
     columns       [1, columns] that a block finishes, as they are loaded: few in a thread
     ended         of the columns that a block finishes, all of `accumulators` without clusters, and
-    stored        the same with neighbours along N side by side; with `stores_rows` of each warpgroup its own rows
+    stored        the same with neighbours along N side by side; with `stores_rows` of each warpgroup its own rows, and
+                  of `columns_stored` columns
+    in_parts      of `stores_rows`, the same registers as `ended`: [parts of so many columns, rows, columns]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -67,7 +71,10 @@ class Layouts:
         alone = schedule.warpgroups if stores_rows(spec, schedule) else 1
         threads_of_rows = 64 * schedule.warpgroups // alone // rows_of_thread
         stored = column_spatial(threads_of_rows, at_once) * local(rows_of_thread, 1)
-        self.stored = spatial(alone, 1) * local(tiles, ended // at_once) * stored
+        columns = columns_stored(spec, schedule)
+        self.stored = spatial(alone, 1) * local(tiles, columns // at_once) * stored
+        fragments = local(1, tiles, 1) * local(ended // columns, 1, columns // 8) * ACCUMULATOR_FRAGMENT.unsqueeze(0)
+        self.in_parts = spatial(1, warps, 1) * fragments
 
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
@@ -179,17 +186,29 @@ def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
     return _has_long_products(schedule) and not spec.residual
 
 
+def columns_stored(spec: LinearSpec, schedule: Schedule) -> int:
+    """How many columns of a tile lie in shared memory at a time, on their way to rows of y: fewer where what they leave
+    of it has copies of codebooks."""
+    ended = schedule.columns // schedule.cluster
+    if spec.vectors is None or not stores_rows(spec, schedule):
+        return ended
+    return math.gcd(ended, _STORED_BESIDE_BOOKS)
+
+
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether warpgroups begin the products of a stage in turn.
 
     Of halves two or three with one tile of rows do whose sums are added group by group, from 96 columns on (0.86 to
-    0.98 of the time without, on an H200); three that scale weights, with one tile of 176 columns or more; and else two
+    0.98 of the time without, on an H200); three that scale weights, with one tile of 176 columns or more; of codebooks
+    two with two tiles of columns, as with one tile turns took up to 1.14 times as long (docs/adr/0120); and else two
     whose products are long (docs/adr/0104, 0112). Not where codes become halves whose scales multiply accumulators at
     the end of a tile: with so short a decoding turns made products take up to 1.4 times as long, on an H100. Of bytes,
     see `_bytes_take_turns`.
     """
     if spec.is_of_bytes:
         return _bytes_take_turns(spec, schedule)
+    if spec.vectors is not None and schedule.column_tiles == 1:
+        return False
     if spec.vectors is None:
         if schedule.scales_on == "accumulators" and spec.groups > 1 and schedule.row_tiles == 1:
             return schedule.warpgroups in (2, 3) and schedule.columns_of_block >= _COLUMNS_OF_ADDED

@@ -95,7 +95,9 @@ class Block:
         if spec.residual:
             strides = [operands.residual_stride, 1]
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
-        self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.stored) if stores_rows(spec, schedule) else None
+        self.result_rows = None
+        if stores_rows(spec, schedule):
+            self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.in_parts, plan.layouts.stored)
         self.prepare_weights()
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.

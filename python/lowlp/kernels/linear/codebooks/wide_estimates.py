@@ -2,7 +2,7 @@
 instructions and bytes.
 
 Constants for up to 64 rows of x were fitted to 692 kernels: the standard deviation of estimated over measured times is
-4.3 % (docs/adr/0119). With more rows estimates are 0.7 to 0.85 of what was measured (docs/adr/0063).
+4.3 % (docs/adr/0119). Those for more rows were fitted to 1626 kernels, 5.9 % (docs/adr/0120).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
 from .entries import entry_bytes
 from .lattice_tables import bytes_of_codes
-from .next_books import loads_ahead
 from .wide import VectorPlan
 from .wide_room import (
     PRODUCER_THREADS,
@@ -57,8 +56,8 @@ _WAITING_FOR_L2: Final = 0.32
 _NARROW_SHARED: Final = 0.916
 _NARROW_TENSOR: Final = 0.14
 """Cycles for each of shared memory and of tensor cores."""
-_NARROW_SCALED: Final = 0.13
-"""For an instruction that scales a value of a book."""
+_NARROW_SCALED: Final = 0.195
+"""For a value of a book that is scaled."""
 _NARROW_COMPUTED: Final = 9.7
 """For a vector of a lattice that each thread of a warp computes."""
 _CLUSTER_SCALED: Final = 1.01
@@ -82,32 +81,43 @@ _NARROW_ORDER_US: Final = 0.45
 
 # --- more rows --------------------------------------------------------------------------------------------------------
 
-_SCALED_INSTRUCTIONS: Final = 1.5
-"""For a value of a book with a scale, which is converted, multiplied and added, by counts."""
-_COMPUTED_INSTRUCTIONS: Final = 15.0
-"""For a vector of a lattice that each thread of a warp computes, of which half as many begin in a cycle."""
-_PRODUCT: Final = 0.9
-"""Cycles for each of the tensor cores, as other kernels by warpgroups take them."""
-_BESIDE: Final = 0.7
-"""Cycles for each of shared memory that products do not hide."""
-_STAGE: Final = 135
-_TILE: Final = 3700
+_NORM: Final = 1.67
+"""What tensor cores, shared memory and instructions take is the norm of this order: each hides part of the others."""
+_TENSOR: Final = 0.846
+_SHARED: Final = 0.627
+"""Cycles for each of tensor cores, and for each in which shared memory gives operands and codes."""
+_LINES: Final = 1.18
+"""Times for lookups where codes are shifted to become addresses."""
+_OF_L2: Final = 0.83
+"""Times for lookups in books that stay in global memory, as three kernels took."""
+_ADDED: Final = 1.05
+_SCALED: Final = 0.293
+"""For a value of a book that is added to that of another one, and that is scaled before."""
+_COMPUTED: Final = 12.8
+"""For a vector of a lattice that each thread of a warp computes."""
+_ALONE: Final = 0.418
+"""Part of the lesser of products and what stands beside them that a warpgroup of its own does not hide."""
+_STAGE: Final = 132
+_ENDING: Final = 0.139
+"""Cycles for each stage, and for each value of y that a tile has."""
 _FILL: Final = 2500
-"""Cycles for each stage, for each tile, and to take books into shared memory."""
+"""To take books into shared memory."""
 _SWITCH: Final = 1000
-_SWITCH_AHEAD: Final = 100
-"""Cycles until others have taken the place of books, and where these were loaded ahead."""
-_SHIFTED: Final = 300
-"""Cycles for each stage and tile of a warp in which codes that are no bytes are shifted, and selected out of units that
-are wider than the stage."""
+_SWITCHED: Final = 0.0228
+"""Before the first books of a tile are there, and for a byte of those that take the place of others."""
+_SHIFTED: Final = 57
+"""For each stage, tile of a warp and part of a unit more than one, of codes that are no bytes."""
 _COPIED: Final = 32
 """Bytes that an SM copies in a cycle where all do."""
-_SHARING_US: Final = 2.7
+_SHARING_US: Final = 2.04
 """To add what the blocks of a tile have, one after the other."""
-_APART: Final = 1.06
+_APART: Final = 1.023
 """Times for tiles that blocks share with more than `_MANY_ROWS` rows of x: these begin anywhere along K, and x falls
-out of the L2 cache. Where lookups limit, that is not seen."""
+out of the L2 cache."""
 _MANY_ROWS: Final = 256
+_HOT: Final = 0.095
+_HOT_US: Final = 1000
+"""What power adds to a product that takes so long, and again with each time that this doubles."""
 _ORDER_US: Final = 0.4
 """For the kernel before, that puts x in order, and while which the product begins."""
 
@@ -134,6 +144,8 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     vectors, is_narrow = plan.vectors, m <= EXACT_ROWS
     cycles = _narrow_cycles(plan, books, work) if is_narrow else _wide_cycles(plan, books, work, m)
     compute = cycles / device.cycles_per_us
+    if not is_narrow:
+        compute *= 1 + _HOT * math.log2(1 + compute / _HOT_US)
     memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = 0.0
     if vector_order_of(spec, schedule):
@@ -159,7 +171,7 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
         of_slice = math.pow(max(1.0, _ENOUGH_FOR_L2 / warps), _WAITING_FOR_L2) * (lookups + beside)
     of_slice += _NARROW_TENSOR * products * max(schedule.columns, 32) / 2
     if plan.are_added and vectors.has_book_scales:
-        of_slice += _NARROW_SCALED * _SCALED_INSTRUCTIONS * vectors.books * 8
+        of_slice += _NARROW_SCALED * vectors.books * 8
     if vectors.lattices:
         of_slice += _NARROW_COMPUTED * vectors.books
     cycles = _slices(schedule, work) * of_slice + _NARROW_STAGE + _segment_cycles(plan, work)
@@ -178,36 +190,32 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
     """Of an SM, for more rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     slices, columns = _slices(schedule, work), schedule.columns_of_block
-    of_products = max(columns, 32) / 2 * (1 if plan.are_added else vectors.books)
-    lookups = vectors.books * _lookup_cycles(spec, books)
-    # Four quarters of an SM add entries, each those of a warp.
-    adding = _SCALED_INSTRUCTIONS * vectors.books * 8 if plan.are_added and vectors.has_book_scales else 0.0
-    adding += _COMPUTED_INSTRUCTIONS * vectors.books if vectors.lattices else 0.0
-    # Operands that products read, beside entries that are looked up: half of what shared memory gives.
-    reads = of_products / 2 + lookups
-    products = _PRODUCT * slices * of_products + _segment_cycles(plan, work)
-    beside = slices * (lookups + adding)
-    around = _STAGE
-    if plan.parts_of_unit > 1 and vectors.bits % 8:
-        around += _SHIFTED * plan.tiles
-    stage_bytes = work.together * bytes_of_stages(spec, schedule) / schedule.stages
-    if schedule.warpgroups * work.together > 1:
-        cycles = max(products + around + _BESIDE * beside, slices * reads + around, stage_bytes / _COPIED)
-    else:
-        # Shifting codes that are no bytes is not hidden either.
-        alone = 1.15 if vectors.bits % 8 else 1.0
-        cycles = max(alone * (products + around + beside), stage_bytes / _COPIED)
-    if m > _MANY_ROWS and not schedule.has_tile_each and products >= beside:
+    products = 1 if plan.are_added else vectors.books
+    # Operands that products read, and codes, which are stored and loaded.
+    read = products * columns / 4 + 2 * _SLICE * vectors.bits_per_weight / 8 / _LINE_BYTES
+    lookups = vectors.books * _lookup_cycles(spec, books) * (_LINES if books.shifts_codes else 1.0)
+    if not books.copies:
+        lookups *= _OF_L2
+    issued = _COMPUTED * vectors.books if vectors.lattices else 0.0
+    if plan.are_added:
+        issued += (_ADDED + (_SCALED if vectors.has_book_scales else 0.0)) * vectors.books * 8
+    tensor = _TENSOR * slices * products * max(columns, 32) / 2 + _segment_cycles(plan, work)
+    shared, issued = slices * (_SHARED * read + lookups), slices * issued
+    parts = (tensor, shared, issued)
+    cycles = _STAGE + math.pow(math.fsum(math.pow(part, _NORM) for part in parts), 1 / _NORM)
+    if schedule.warpgroups * work.together == 1:
+        cycles += _ALONE * min(tensor, shared + issued)
+    if vectors.bits % 8:
+        cycles += _SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
+    cycles = max(cycles, work.together * bytes_of_stages(spec, schedule) / schedule.stages / _COPIED)
+    if m > _MANY_ROWS and not schedule.has_tile_each:
         cycles *= _APART
-    of_tiles = work.waves * (_TILE + 0.06 * schedule.rows * columns)
     if plan.switches_books:
-        switch = _SWITCH_AHEAD if loads_ahead(spec, schedule.threads) else _SWITCH
-        taken = work.together * books.taken / _LINE_BYTES
-        of_tiles += work.stages * schedule.stage_k / plan.block_k * (switch + taken)
-        fills = work.waves * (_SWITCH + books.taken / _LINE_BYTES)
+        switches = work.stages * schedule.stage_k / plan.block_k
+        filling = switches * _SWITCHED * work.together * books.taken + work.waves * _SWITCH
     else:
-        fills = (work.waves if schedule.has_tile_each else 1) * (_FILL + books.taken / 16)
-    return work.stages * cycles + of_tiles + fills
+        filling = (work.waves if schedule.has_tile_each else 1) * _FILL
+    return work.stages * cycles + work.waves * _ENDING * schedule.rows * columns + filling
 
 
 def _work(plan: VectorPlan, books: Books, m: int, device: Device) -> _Work:
@@ -249,7 +257,7 @@ def _lookup_cycles(spec: LinearSpec, books: Books) -> float:
         return lookups * _GLOBAL_CYCLES * max(1.0, size / 32)
     passes = passes_of(spec)[books.copies.bit_length() - 1]
     phases = max(1, size // 4)
-    return lookups * phases * (max(2.0, passes) if size > 16 else passes)
+    return lookups * phases * passes
 
 
 def _goes_on_beside(plan: VectorPlan, books: Books, device: Device) -> bool:

@@ -8,9 +8,10 @@ from lowlp.schedules.device import Device
 
 from ..candidates import EXACT_ROWS
 from ..operands import NUMPY_TYPES
+from ..result_rows import APART_BYTES
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from ..warpgroup_layouts import bytes_of_cluster, tiles_of_warp
+from ..warpgroup_layouts import bytes_of_cluster, columns_stored, stores_rows, tiles_of_warp
 from .entries import bytes_of_entries, entry_bytes
 from .wide import VectorPlan
 
@@ -23,7 +24,8 @@ _MOST_REGISTERS: Final = 232
 _UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
 _OTHER_BYTES: Final = 3072
-"""Of shared memory, for barriers and the like."""
+_OTHER_BYTES_OF_ROWS: Final = 512
+"""Of shared memory, for barriers and the like; the same where nothing else is exchanged (`ResultRows`)."""
 
 
 class Books(NamedTuple):
@@ -103,21 +105,29 @@ def bytes_of_stages(spec: LinearSpec, schedule: Schedule) -> int:
 
 def room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
     """What stages and the exchange of results leave of shared memory."""
+    return device.shared_bytes - bytes_of_stages(spec, schedule) - _exchange_bytes(spec, schedule)
+
+
+def _exchange_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Of results on their way to memory, and all else."""
     element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
-    rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
-    exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 16) + bytes_of_cluster(schedule)
-    return device.shared_bytes - bytes_of_stages(spec, schedule) - exchange - _OTHER_BYTES
+    rows, columns = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule), columns_stored(spec, schedule)
+    if stores_rows(spec, schedule):
+        return columns * (rows * element + APART_BYTES) + _OTHER_BYTES_OF_ROWS
+    return rows * (columns * element + APART_BYTES) + bytes_of_cluster(schedule) + _OTHER_BYTES
 
 
 def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
     """The books of a block, as `lowlp-place-codebooks` places them."""
     sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
     room, one = room_for_books(spec, schedule, device) // sets, bytes_of_entries(spec)
-    passes = passes_of(spec)
-    fitting = [1 << power for power in range(len(passes)) if one << power <= room]
-    if not fitting:
+    copies, least = 0, 0.0
+    for power, passes in enumerate(passes_of(spec)):
+        # More copies are worth their memory where they save a twentieth.
+        if one << power <= room and (not copies or 20 * passes <= 19 * least):
+            copies, least = 1 << power, passes
+    if not copies:
         return Books(0, 0)
-    copies = min(fitting, key=lambda count: (passes[count.bit_length() - 1], count))
     vectors = spec.vectors
     assert vectors is not None
     unshifted = _UNSHIFTED_BYTES << 8 if vectors.bits == 8 and not vectors.lattices else 0
@@ -126,4 +136,7 @@ def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
 
 def passes_of(spec: LinearSpec) -> tuple[float, ...]:
     """Passes of a phase that reads the entries, by the logarithm of their copies."""
-    return _PASSES[min(16, max(4, entry_bytes(spec)))]
+    size = entry_bytes(spec)
+    passes = _PASSES[min(16, max(4, size))]
+    # Entries of 32 bytes are read by halves.
+    return tuple(max(2.0, count) for count in passes) if size > 16 else passes

@@ -23,6 +23,9 @@ from .wide_room import has_room
 _WORTH_OF_GLOBAL: Final = 0.86
 """Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen, with up to
 `EXACT_ROWS` rows and of books that stay in global memory (docs/adr/0119)."""
+_WORTH_OF_ROUNDED: Final = 0.6
+"""The same with more rows where one with warpgroups rounds sums of books: what little weights would save is not worth
+that."""
 _LARGE_BOOKS: Final = 1 << 16
 """Bytes of a block's books, more than which leave no room for two stages of 256 columns."""
 _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
@@ -35,8 +38,13 @@ def wide_codebook_schedule(spec: LinearSpec, m: int, splits: int, device: Device
     with so many parts of K takes less."""
     rows = m if m <= 256 else min(-(-m // 256) * 256, 8192)
     found = _least(spec, (rows,), device)
+    if found is None:
+        return None
+    us, schedule = found
     worth = _WORTH_OF_GLOBAL if m <= EXACT_ROWS and are_global(spec) else 1.0
-    return found[1] if found and found[0] <= worth * codebook_us(spec, rows, device, splits) else None
+    if m > EXACT_ROWS and schedule.scales_on == "weights":
+        worth = _WORTH_OF_ROUNDED
+    return schedule if us <= worth * codebook_us(spec, rows, device, splits) else None
 
 
 def few_rows_schedule(spec: LinearSpec, rows: tuple[int, ...], device: Device) -> tuple[float, Schedule] | None:

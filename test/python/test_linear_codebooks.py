@@ -227,7 +227,7 @@ def test_schedules() -> None:
     pairs = spec_for(weights(random, vectors_of("vec2:1x8:f16"), 256, 512, 512), "f16", "f16", aligned=True)
     alone = schedule_for(pairs, 1, batch_invariant=True)
     assert alone.stages and not alone.staged_rows
-    assert schedule_for(spec, 200).columns == 64
+    assert schedule_for(spec, 200, batch_invariant=True).columns == 64
     assert schedule_for(dataclasses.replace(spec, n=57344, k=8192), 8, batch_invariant=True).blocks_per_sm == 2
     assert not schedule_for(spec_for(qw, "f16", "f16"), 1, batch_invariant=True).stages
     of_blocks = spec_for(weights(random, vectors_of("vec8:1x8:f16:48x64"), 96, 512, 512), "f16", "f16", aligned=True)

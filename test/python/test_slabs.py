@@ -59,6 +59,7 @@ def test_slabs_of_the_covering_cases() -> None:
         ("vec8:2x12:int8 channel f16", 80, 512),
         ("vec8:2x12:f16 channel f16", 300, 264),  # units of 128 rows
         ("vec8:1x16:f16 g64 f16", 80, 512),
+        ("vec8:2x8:f16:64x* channel f16", 150, 768),  # books of rows alone
     ],
 )
 def test_slabs_of_codebooks(codec: str, n: int, k: int) -> None:
@@ -70,7 +71,8 @@ def test_slabs_of_codebooks(codec: str, n: int, k: int) -> None:
 def _random_books(rng: np.random.Generator, codec: Codec, n: int, k: int) -> lowlp.QuantizedTensor:
     vectors = codec.vectors
     assert vectors is not None
-    blocks = (n // 256, k // 256) if vectors.block else ()
+    sizes = [size or extent for size, extent in zip(vectors.block, (n, k), strict=False)]
+    blocks = (-(-extent // size) for extent, size in zip((n, k), sizes, strict=False))
     shape = (*blocks, vectors.books, 1 << vectors.bits, vectors.vector)
     codes = rng.integers(0, 1 << vectors.bits, (n, k // vectors.vector, vectors.books)).astype(vectors.code_dtype)
     groups = k // codec.group if isinstance(codec.group, int) else 1
@@ -81,6 +83,8 @@ def _random_books(rng: np.random.Generator, codec: Codec, n: int, k: int) -> low
         options["book_scales"] = rng.uniform(0.001, 0.002, shape[:-2]).astype(np.float32)
     else:
         books = rng.normal(0, 0.5, shape).astype(np.float16)
+    if vectors.block:
+        options["book_per"] = vectors.book_per
     return lowlp.QuantizedTensor(codes, codebooks=books, scales=scales, **options)
 
 
@@ -131,7 +135,7 @@ def test_when_slabs_take_less(codec: str, m: int, wanted: bool) -> None:
 def test_blocks_of_a_slab(codec: str, n: int, blocks: int) -> None:
     spec = slab_spec(LinearSpec(n, 8192, Codec.parse(codec), "f16", "f16", aligned=True))
     schedule = slab_schedule(spec)
-    assert schedule is not None and blocks_for_slab(spec, schedule, n, 132) == blocks
+    assert schedule is not None and blocks_for_slab(spec, schedule, n, H200) == blocks
 
 
 @pytest.mark.parametrize(("m", "wanted"), [(1024, False), (2048, True)])

@@ -68,6 +68,9 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec4:1x8:f16:64x128", 100, 600, 600, "f16", wide(steps=1)),  # parts of tiles that begin in a block
         ("vec4:1x8:int8:128x256", 200, 768, 768, "f16", wide(warpgroups=2)),
         ("vec8:2x8:f16:64x256", 100, 1024, 1024, "f16", wide(cluster=2, scales_on="weights")),
+        # Results by parts of their columns, in turns.
+        ("vec8:2x8:f16", 200, 328, 328, "f16", wide(128, column_tiles=2, warpgroups=2, scales_on="weights")),
+        ("vec4:1x8:f16:128x128", 150, 256, 256, "f16", wide(144, warpgroups=2, steps=1)),
         ("vec8:2x8:int8:64x*", 150, 256, 256, "f16", wide(scales_on="weights")),
         ("vec4:1x8:f16", 100, 640, 64, "f16", wide()),  # several groups in a stage
         ("vec2:1x8:f16", 100, 200, 200, "f16", wide(column_tiles=2, columns=16)),
@@ -196,7 +199,10 @@ def test_schedules() -> None:
     # Results of f32 of few rows are of entries that are not rounded.
     exact = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", out="f32", aligned=True)
     assert schedule_for(exact, 64).scales_on == "accumulators"
-    assert not schedule_for(LinearSpec(64, 256, "vec8:2x8:f16 channel f16"), 300).warpgroups
+    # Sums are not rounded for what that saves of small weights.
+    small = schedule_for(LinearSpec(64, 256, "vec8:2x8:f16 channel f16"), 300)
+    assert small.warpgroups and small.scales_on == "accumulators"
+    assert not schedule_for(LinearSpec(64, 256, "e8p+e8p channel f16"), 300).warpgroups
     # Few rows by two blocks for each tile of small weights.
     few, most, more = (schedule_for(LinearSpec(4096, 4096, "e8p channel f16", aligned=True), m) for m in (20, 64, 65))
     assert (few.columns, few.cluster, most.columns, most.cluster, more.cluster) == (32, 2, 64, 2, 1)

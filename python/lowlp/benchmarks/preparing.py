@@ -100,7 +100,7 @@ def job_of(kind: WeightKind, spec: LinearSpec, schedule: Schedule, m: int, devic
     if found is None:
         return job
     slabs = [(part.start, part.stop - part.start) for part in parts_of_slabs(spec.n, spec.k)]
-    divided = tuple((first, rows, blocks_for_slab(*found, rows, device.multiprocessors)) for first, rows in slabs)
+    divided = tuple((first, rows, blocks_for_slab(*found, rows, device)) for first, rows in slabs)
     return Job(*found, replace(job.entry, schedule=asdict(found[1]), slabs=divided))
 
 

@@ -178,8 +178,8 @@ def as_part(argument: str, what: str, tile: Tile, indices: object) -> list[int]:
 def part(tile: Tile, indices: Sequence[int]) -> Tile:
     """The part of a tile with these first indices, which costs nothing: of [4, 2, 16, 4], `[3, 0]` takes 16 x 4.
 
-    Every thread must hold these dimensions whole. `view` in front names what is to be taken apart: the columns of a
-    tile held as `spatial(8, 4).local(1, 2 n)` are two halves as `local(2, 1, 1).spatial(1, 8, 4).local(1, 1, n)`.
+    Every thread must hold these dimensions whole. `view` in front names what is to be taken apart: a tile held as
+    `local(1, 2).spatial(8, 4)` is its left and its right half as `local(2, 1, 1).spatial(1, 8, 4)`.
 
     Raises KernelTypeError and KernelValueError for other arguments, VerificationError where threads share a dimension.
     """

@@ -18,8 +18,8 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import parts_of_slabs
 from lowlp.kernels.linear.slabs import blocks_for_slab, slab_kernel
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.schedules.device import device_of
 from lowlp_runtime.bound_launch import BoundLaunch
-from lowlp_runtime.device import multiprocessors
 
 _kernels = Once()
 
@@ -76,7 +76,7 @@ def bound_slabs(
     parts = []
     for part in parts_of_slabs(spec.n, spec.k):
         rows = part.stop - part.start
-        blocks = blocks_for_slab(spec, schedule, rows, multiprocessors(device.index))
+        blocks = blocks_for_slab(spec, schedule, rows, device_of(device.index))
         numbers = {"first": part.start, "rows": rows, "blocks": blocks}
         parts.append((part, launcher.bind({**kept, **numbers}, ["slab"])))
     return Slabs(tuple(parts), lambda rows: torch.empty((rows, spec.k), dtype=dtype, device=device), wide_sums)

@@ -1,7 +1,7 @@
 // RUN: lowlp-opt %s --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
 
-// The second half of the columns is the last two of a thread's four elements; nobody needs the others.
-// CHECK-LABEL: gpu.func @right
+// The last two of a thread's four elements; nobody needs the others.
+// CHECK-LABEL: gpu.func @last_two
 // CHECK: %[[AT:.*]] = arith.addi %[[FIRST:.*]], %c2 : index
 // CHECK: %[[THIRD:.*]] = simt.load %arg0
 // CHECK: arith.addi %[[FIRST]], %c3 : index
@@ -13,15 +13,15 @@
 !whole = !lowlp.tile<8x16xf16, spatial(8, 4).local(1, 4)>
 !parts = !lowlp.tile<2x8x8xf16, local(2, 1, 1).spatial(1, 8, 4).local(1, 1, 2)>
 !half = !lowlp.tile<8x8xf16, spatial(8, 4).local(1, 2)>
-lowlp.kernel @right(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<f16>)
+lowlp.kernel @last_two(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<f16>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [8, 16] : !lowlp.ptr<f16> -> !lowlp.global<8x16xf16>
   %w = lowlp.view_global %q shape [8, 8] : !lowlp.ptr<f16> -> !lowlp.global<8x8xf16>
   %x = lowlp.load_global %v[%c0, %c0] in_bounds : !lowlp.global<8x16xf16> -> !whole
   %parts = lowlp.view %x : !whole -> !parts
-  %right = lowlp.part %parts[1] : !parts -> !half
-  lowlp.store_global %right, %w[%c0, %c0] in_bounds : !half, !lowlp.global<8x8xf16>
+  %last = lowlp.part %parts[1] : !parts -> !half
+  lowlp.store_global %last, %w[%c0, %c0] in_bounds : !half, !lowlp.global<8x8xf16>
   lowlp.return
 }
 

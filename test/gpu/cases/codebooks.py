@@ -138,6 +138,7 @@ LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("vec8:1x8:f16", 33, 520, Schedule(48, steps=2, cluster=2, share_tiles=False, **WIDE)),
     ("vec4:1x8:f16:256x256", 9, 512, Schedule(16, steps=4, **WIDE | {"warpgroups": 4})),
     ("vec2:1x8:f16", 3, 512, Schedule(16, steps=4, cluster=2, share_tiles=False, **WIDE | {"warpgroups": 3})),
+    ("vec8:2x8:f16", 300, 520, Schedule(128, column_tiles=2, steps=2, scales_on="weights", **WIDE)),
     ("vec8:2x12:f16", 100, 520, Schedule(88, column_tiles=2, steps=1, scales_on="weights", **WIDE)),
 )
 """Codec, rows of x, K, schedule."""

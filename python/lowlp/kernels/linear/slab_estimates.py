@@ -42,7 +42,7 @@ _DECODE_US: Final = 4.7
 _OF_BANDWIDTH: Final = 1.05
 _US_OF_WEIGHT: Final = 1.05e-6
 # The same of codebooks: launch, part of the bandwidth, and beside what is written microseconds for a million vectors to
-# be looked up in shared memory, in books of blocks of weights, and in the L2 cache: 40 slabs on an H200, 5 % apart
+# be looked up in shared memory, in books of blocks of weights, and in the L2 cache: 40 slabs on an H200, 7 % apart
 # (docs/adr/0120).
 _VECTORS_DECODE_US: Final = 3.0
 _VECTORS_OF_BANDWIDTH: Final = 0.85
@@ -103,7 +103,7 @@ def _decoding_us(spec: LinearSpec, slabs: int, device: Device) -> float:
 def _decoding_us_of_vectors(spec: LinearSpec, slabs: int, device: Device) -> float:
     assert spec.vectors is not None
     decoded = _VECTORS_DECODE_US * slabs + _moved_us(spec, device) / _VECTORS_OF_BANDWIDTH
-    of_vectors = _US_OF_VECTORS if has_books_in_shared(spec) else _US_OF_FAR_VECTORS
+    of_vectors = _US_OF_VECTORS if has_books_in_shared(spec, device.shared_bytes) else _US_OF_FAR_VECTORS
     if spec.vectors.block:
         of_vectors = max(of_vectors, _US_OF_VECTORS_OF_BLOCKS)
     return decoded + of_vectors * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books

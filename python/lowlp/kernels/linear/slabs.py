@@ -5,8 +5,8 @@ once, to memory, takes less than to decode them in the product for each tile of 
 numbers of `dequantize()`, rounded once.
 
     step, segment, piece, part   as of products by warpgroups (`warpgroups`)
-    share   a stage of the rows of a block, or of vectors whose books are of blocks of weights several; a block of the
-            grid has every `blocks`-th
+    share   some rows of one stage; of several stages where blocks of weights have books of their own. A block of the
+            grid has every `blocks`-th share
     stored  a piece as threads store it: neighbours along K, 16 bytes of them, so that lines are written whole. Vectors
             of so many bytes are stored as they are looked up
 
@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
+from lowlp.schedules.device import Device
 
 from .codebooks.wide import VectorBlock, VectorPlan, can_look_up_wide
 from .operand_list import parameters_as_meant
@@ -41,7 +42,7 @@ _BLOCKS: Final = 16
 _BLOCKS_OF_VECTORS: Final = 4
 _BLOCKS_OF_LARGE_BOOKS: Final = 1
 """Of a launch, for each multiprocessor: of weights in general; of vectors that are stored as they are looked up, or
-looked up in global memory; and of those whose books take as long to fill shared memory as a share takes."""
+looked up in global memory; and of those with large books, which take as long to be loaded as a share to be decoded."""
 _LARGE_BOOKS: Final = 1 << 15
 """Bytes of these, at least."""
 _STAGES_OF_ROWS: Final = 8
@@ -82,9 +83,9 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
     return None
 
 
-def has_books_in_shared(spec: LinearSpec) -> bool:
-    """Whether vectors are looked up in shared memory, or computed from what is there."""
-    return spec.vectors is not None and _bytes_of_books(spec) <= _SHARED_BYTES
+def has_books_in_shared(spec: LinearSpec, shared_bytes: int = _SHARED_BYTES) -> bool:
+    """Whether vectors are looked up in shared memory, of which a block has so much, or computed from what is there."""
+    return spec.vectors is not None and _bytes_of_books(spec) <= min(_SHARED_BYTES, shared_bytes)
 
 
 def _bytes_of_books(spec: LinearSpec) -> int:
@@ -110,17 +111,17 @@ def _stages_of_share(spec: LinearSpec, schedule: Schedule) -> int:
     return _STAGES_OF_ROWS if spec.book_rows else 1
 
 
-def blocks_for_slab(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int) -> int:
+def blocks_for_slab(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> int:
     """Among how many blocks of the grid so many rows are divided."""
     shares = -(-rows // schedule.rows) * -(-spec.k // (_stages_of_share(spec, schedule) * schedule.stage_k))
-    return min(shares, _blocks_of_multiprocessor(spec) * multiprocessors)
+    return min(shares, _blocks_of_multiprocessor(spec, device) * device.multiprocessors)
 
 
-def _blocks_of_multiprocessor(spec: LinearSpec) -> int:
+def _blocks_of_multiprocessor(spec: LinearSpec, device: Device) -> int:
     """As they were measured to take least time, on an H200 (docs/adr/0120)."""
     if spec.vectors is None or spec.book_rows or spec.book_columns:
         return _BLOCKS
-    if not has_books_in_shared(spec):
+    if not has_books_in_shared(spec, device.shared_bytes):
         return _BLOCKS_OF_VECTORS
     if _bytes_of_books(spec) >= _LARGE_BOOKS:
         return _BLOCKS_OF_LARGE_BOOKS

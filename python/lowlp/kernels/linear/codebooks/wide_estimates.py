@@ -2,7 +2,7 @@
 instructions and bytes.
 
 Constants for up to 64 rows of x were fitted to 692 kernels: the standard deviation of estimated over measured times is
-4.3 % (docs/adr/0119). Those for more rows were fitted to 1626 kernels, 5.9 % (docs/adr/0120).
+4.3 % (docs/adr/0119). Those for more rows were fitted to 1626 kernels, 6.1 % (docs/adr/0120).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..operand_list import vector_order_of
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
-from .entries import entry_bytes
+from .entries import bytes_of_entries, entry_bytes
 from .lattice_tables import bytes_of_codes
 from .wide import VectorPlan
 from .wide_room import (
@@ -74,6 +74,8 @@ selected out of units that are wider than the stage."""
 _NARROW_FILL: Final = 0.026
 _NARROW_SWITCH: Final = 0.019
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
+_FILLED_ENTRY: Final = 16
+"""Bytes that an entry counts at least, which a block begins with."""
 _NARROW_SHARING_US: Final = 1.7
 """To add what the blocks of a tile have."""
 _NARROW_ORDER_US: Final = 0.45
@@ -117,7 +119,7 @@ out of the L2 cache."""
 _MANY_ROWS: Final = 256
 _HOT: Final = 0.095
 _HOT_US: Final = 1000
-"""What power adds to a product that takes so long, and again with each time that this doubles."""
+"""What power adds to a product that takes t microseconds: log2(1 + t / `_HOT_US`) times `_HOT`."""
 _ORDER_US: Final = 0.4
 """For the kernel before, that puts x in order, and while which the product begins."""
 
@@ -180,7 +182,11 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     if schedule.cluster > 1 and plan.are_added and vectors.has_book_scales:
         cycles *= _CLUSTER_SCALED
     ending = work.waves * (_NARROW_TILE + _NARROW_ENDING * schedule.rows * schedule.columns)
-    filling = _NARROW_FILL * books.taken
+    filled = books.taken
+    if books.copies:
+        # Entries are loaded one by one, however short.
+        filled = max(filled, _FILLED_ENTRY * bytes_of_entries(spec) // entry_bytes(spec))
+    filling = _NARROW_FILL * filled
     if plan.switches_books:
         filling += work.stages * schedule.stage_k / plan.block_k * _NARROW_SWITCH * work.together * books.taken
     return work.stages * cycles + ending + filling

@@ -113,12 +113,14 @@ def _exchange_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     rows, columns = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule), columns_stored(spec, schedule)
     if stores_rows(spec, schedule):
-        return columns * (rows * element + APART_BYTES) + _OTHER_BYTES_OF_ROWS
+        bytes_of_rows = columns * (rows * element + APART_BYTES) + _OTHER_BYTES_OF_ROWS
+        return bytes_of_rows + bytes_of_cluster(schedule)
     return rows * (columns * element + APART_BYTES) + bytes_of_cluster(schedule) + _OTHER_BYTES
 
 
 def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
-    """The books of a block, as `lowlp-place-codebooks` places them."""
+    """The books of a block, as `lowlp-place-codebooks` places them. It places the caches of two lattices, and of gate
+    and up, one after the other, which then may have different copies; here they have the same."""
     sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
     room, one = room_for_books(spec, schedule, device) // sets, bytes_of_entries(spec)
     copies, least = 0, 0.0

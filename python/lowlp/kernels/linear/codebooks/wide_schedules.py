@@ -24,10 +24,9 @@ _WORTH_OF_GLOBAL: Final = 0.86
 """Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen, with up to
 `EXACT_ROWS` rows and of books that stay in global memory (docs/adr/0119)."""
 _WORTH_OF_ROUNDED: Final = 0.6
-"""The same with more rows where one with warpgroups rounds sums of books: what little weights would save is not worth
-that."""
+"""The same with more rows of one that rounds sums of books: what small weights would save is not worth that."""
 _LARGE_BOOKS: Final = 1 << 16
-"""Bytes of a block's books, more than which leave no room for two stages of 256 columns."""
+"""Bytes of a block's books, more than which leave little room for stages of 256 columns."""
 _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
 """Of tiles: among all blocks, not at all, and with up to `EXACT_ROWS` rows between the two blocks of a cluster. Four
 leave multiprocessors idle (docs/adr/0119)."""
@@ -37,14 +36,12 @@ def wide_codebook_schedule(spec: LinearSpec, m: int, splits: int, device: Device
     """The schedule by warpgroups for m rows of x, more than `FEW_ROWS`; None where there is none, or where `mma.sync`
     with so many parts of K takes less."""
     rows = m if m <= 256 else min(-(-m // 256) * 256, 8192)
+    without = codebook_us(spec, rows, device, splits)
     found = _least(spec, (rows,), device)
-    if found is None:
-        return None
-    us, schedule = found
+    if m > EXACT_ROWS and found and found[1].scales_on == "weights" and found[0] > _WORTH_OF_ROUNDED * without:
+        found = _least(replace(spec, scales_weights=False), (rows,), device)
     worth = _WORTH_OF_GLOBAL if m <= EXACT_ROWS and are_global(spec) else 1.0
-    if m > EXACT_ROWS and schedule.scales_on == "weights":
-        worth = _WORTH_OF_ROUNDED
-    return schedule if us <= worth * codebook_us(spec, rows, device, splits) else None
+    return found[1] if found and found[0] <= worth * without else None
 
 
 def few_rows_schedule(spec: LinearSpec, rows: tuple[int, ...], device: Device) -> tuple[float, Schedule] | None:
@@ -110,7 +107,7 @@ def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:
     if m <= 128:
         return [(-(-m // (8 * blocks)) * 8, 1) for blocks in ((1, 2) if m > 64 else (1,))]
     found = []
-    # Beside large books two stages of 256 columns have no room.
+    # Beside large books narrower tiles have room for a stage more.
     for columns, tiles in ((128, 2), (128, 1), (64, 1), (64, 2), *([(96, 2)] if has_large_books else [])):
         blocks = -(-m // (columns * tiles))
         found.append((-(-m // (blocks * 8 * tiles)) * 8, tiles))

@@ -10,8 +10,8 @@ import pytest
 import lowlp
 from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, candidates
-from lowlp.kernels.linear.choosing import rows_of, schedule_for
+from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, candidates, rows_of
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.fitting import fits, fitted, table_bytes
 from lowlp.kernels.linear.invariant import Order, order_of

@@ -249,17 +249,34 @@ def test_schedules_of_few_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vectors", "copies"), [("vec8:2x8:f16", "8 copies"), ("e8p+e8p", "32 copies"), ("vec8:2x12:int8", "1 copy")]
+    ("vectors", "copies", "tiles"),
+    [
+        ("vec8:1x8:f16", "8 copies", 2),
+        ("vec8:2x8:f16", "8 copies", 1),
+        ("e8p+e8p", "32 copies", 1),
+        ("vec8:2x12:int8", "1 copy", 1),
+    ],
 )
-def test_books_beside_many_columns(vectors: str, copies: str) -> None:
-    """Results go to memory by 32 columns, so that two stages of 128 x 256 leave room for books, as it is counted."""
+def test_books_beside_many_columns(vectors: str, copies: str, tiles: int) -> None:
+    """Results go to memory by 32 columns, so that two stages of 128 x 256 leave room for books, as it is counted.
+    Warpgroups take turns with two tiles; one long tile is of entries that are added."""
     spec = LinearSpec(8192, 8192, f"{vectors} channel f16", aligned=True, dependent_launch=True)
     schedule = schedule_for(spec, 1024)
     assert (schedule.columns_of_block, schedule.steps, schedule.stages) == (256, 2, 2)
-    assert is_ping_pong(spec, schedule) and not is_ping_pong(spec, replace(schedule, column_tiles=1))
+    assert (schedule.column_tiles, is_ping_pong(spec, schedule)) == (tiles, tiles == 2)
     kernel = compile(linear_kernel(spec, schedule), "sm_90a")
     assert kernel.spilled_bytes == 0 and f"in shared memory ({copies}, " in str(kernel.report())
     assert books_of(spec, schedule, device_like("sm_90a")).copies == int(copies.split()[0])
+
+
+@pytest.mark.parametrize("vectors", ["vec8:1x8:f16", "vec8:2x8:f16"])
+def test_tiles_hold_the_rows_and_little_more(vectors: str) -> None:
+    spec = LinearSpec(8192, 8192, f"{vectors} channel f16", aligned=True)
+    for m in (257, 264, 300, 400, 520, 700, 1100, 3000):
+        columns = schedule_for(spec, m).columns_of_block
+        assert -(-m // columns) * columns <= 1.15 * m, (m, columns)
+    # Not every number of rows has a kernel of its own.
+    assert len({schedule_for(spec, m) for m in range(257, 8192, 61)}) <= 45
 
 
 def test_the_inner_loop(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from lowlp.compiler.compilation import warn_of_spills
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.targets import target as find_target
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
-from lowlp.kernels.linear.choosing import class_of, ordered_within, reason_for, schedule_for
+from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS, class_of
+from lowlp.kernels.linear.choosing import ordered_within, reason_for, schedule_for
 from lowlp.kernels.linear.integer_sums import for_many_rows
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.paths import check_path

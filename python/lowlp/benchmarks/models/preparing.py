@@ -12,8 +12,8 @@ from lowlp.benchmarks.cases import Shape, WeightKind
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
 from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled, job_by, job_of, spec_in
 from lowlp.compiler.kernel_cache import compiler_version
-from lowlp.kernels.linear.candidates import candidates, for_rows
-from lowlp.kernels.linear.choosing import rows_of, schedule_for
+from lowlp.kernels.linear.candidates import candidates, for_rows, rows_of
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.slab_estimates import slabs_us

@@ -31,6 +31,8 @@ from .warpgroup_layouts import can_go_wide, has_columns, whole_columns
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""
+_MOST_ROWS: Final = 8192
+"""More rows take the schedule of so many."""
 ANY_ROWS: Final = (1 << 31) - 1
 """For kernels that are compiled for any m."""
 FEW_ROWS: Final = 16
@@ -68,6 +70,21 @@ _LARGE_CLUSTERS: Final = (4, 8)
 """Between so many. They find SMs only where they do not come to many blocks
 (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
+
+
+def class_of(m: int) -> int:
+    """The class that m rows fall into."""
+    return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
+
+
+def rows_of(m: int) -> int:
+    """For how many rows a schedule for m rows is chosen: a little more than m, so that not every m has kernels of its
+    own, nor a choice."""
+    if m <= 32:
+        return class_of(m)
+    most = min(m, _MOST_ROWS)
+    step = max(16, 1 << ((most - 1).bit_length() - 5))
+    return -(-most // step) * step
 
 
 def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200) -> Schedule:

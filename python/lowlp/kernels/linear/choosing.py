@@ -28,13 +28,14 @@ from lowlp.schedules.device import H200, Device, device_like
 
 from .candidates import (
     ANY_ROWS,
-    CLASSES,
     FEW_ROWS,
     candidates,
+    class_of,
     fills,
     for_rows,
     has_program,
     plain_schedule,
+    rows_of,
     wide_drafts,
 )
 from .codebooks.choosing import book_choice, reason_for_books
@@ -47,29 +48,12 @@ from .schedule import ROW_TILES, Schedule
 from .spec import ORDERED_ROWS, LinearSpec
 from .streaming_layouts import can_stream
 
-_MOST_ROWS: Final = 8192
-"""More rows take the schedule of so many."""
 _ABOUT: Final = 1.05
 """What was measured for a near shape is taken up to so many times the best estimate."""
 _MUCH: Final = 1.5
 """Factor between a scaled time and an estimate of the same kernel from which reasons say so."""
 _SCALED_OFTEN: Final = 32
 """Tiles of 64 rows times columns, of a warpgroup, whose accumulators are scaled several times in a stage."""
-
-
-def class_of(m: int) -> int:
-    """The class that m rows fall into."""
-    return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
-
-
-def rows_of(m: int) -> int:
-    """For how many rows a schedule for m rows is chosen: a little more than m, so that not every m has kernels of its
-    own, nor a choice."""
-    if m <= 32:
-        return class_of(m)
-    most = min(m, _MOST_ROWS)
-    step = max(16, 1 << ((most - 1).bit_length() - 5))
-    return -(-most // step) * step
 
 
 def schedule_for(

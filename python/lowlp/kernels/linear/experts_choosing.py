@@ -20,8 +20,7 @@ from typing import Final
 from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device
 
-from .candidates import FEW_ROWS, has_program, plain_schedule
-from .choosing import rows_of
+from .candidates import FEW_ROWS, has_program, plain_schedule, rows_of
 from .experts_candidates import few_row_divisions, wide_divisions
 from .experts_estimates import us_of, us_of_tiles
 from .experts_measured import measured_schedule

@@ -21,6 +21,7 @@ from .entries import bytes_of_entries, entry_bytes
 from .lattice_tables import bytes_of_codes
 from .wide import VectorPlan
 from .wide_room import (
+    LONG_COLUMNS,
     PRODUCER_THREADS,
     SM_REGISTERS,
     Books,
@@ -109,6 +110,8 @@ _SWITCHED: Final = 0.0228
 """Before the first books of a tile are there, and for a byte of those that take the place of others."""
 _SHIFTED: Final = 57
 """For each stage, tile of a warp and part of a unit more than one, of codes that are no bytes."""
+_LONG: Final = 0.985
+"""Times for one long tile of columns, of added entries."""
 _COPIED: Final = 32
 """Bytes that an SM copies in a cycle where all do."""
 _SHARING_US: Final = 2.04
@@ -213,6 +216,8 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
         cycles += _ALONE * min(tensor, shared + issued)
     if vectors.bits % 8:
         cycles += _SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
+    if schedule.column_tiles == 1 and schedule.columns > LONG_COLUMNS:
+        cycles *= _LONG
     cycles = max(cycles, work.together * bytes_of_stages(spec, schedule) / schedule.stages / _COPIED)
     if m > _MANY_ROWS and not schedule.has_tile_each:
         cycles *= _APART

@@ -21,6 +21,8 @@ SM_REGISTERS: Final = 65536
 PRODUCER_THREADS: Final = 32
 _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
+LONG_COLUMNS: Final = 128
+"""Of a tile, beside more than which the assembler keeps little else in registers (docs/adr/0120)."""
 _UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
 _OTHER_BYTES: Final = 3072
@@ -82,8 +84,9 @@ def registers_of(plan: VectorPlan) -> int:
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
     codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
     registers = _BASE_REGISTERS + _accumulators(plan) + 3 * of_piece + codes
-    if schedule.column_tiles == 1:
-        # Between products of two tiles of columns it has none of these.
+    is_long = schedule.columns > LONG_COLUMNS and plan.is_one and plan.spec.products * schedule.row_tiles == 1
+    if schedule.column_tiles == 1 and not is_long:
+        # Between products of two tiles of columns, and beside long ones, it has none of these.
         of_others = plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16
         registers += of_others * (plan.parts_of_unit - 1)
         registers += 2 * of_piece if plan.vectors.has_book_scales and plan.are_added else 0

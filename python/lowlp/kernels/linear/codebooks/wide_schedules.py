@@ -10,7 +10,7 @@ from typing import Final
 
 from lowlp.schedules.device import Device
 
-from ..candidates import EXACT_ROWS
+from ..candidates import EXACT_ROWS, rows_of
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import whole_columns
@@ -18,8 +18,10 @@ from .entries import are_global, bytes_of_entries
 from .schedules import codebook_us
 from .wide import can_look_up_wide
 from .wide_estimates import wide_us
-from .wide_room import has_room
+from .wide_room import LONG_COLUMNS, has_room
 
+_AS_THEY_ARE: Final = 256
+"""Rows of x up to which each number has a schedule."""
 _WORTH_OF_GLOBAL: Final = 0.86
 """Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen, with up to
 `EXACT_ROWS` rows and of books that stay in global memory (docs/adr/0119)."""
@@ -35,7 +37,7 @@ leave multiprocessors idle (docs/adr/0119)."""
 def wide_codebook_schedule(spec: LinearSpec, m: int, splits: int, device: Device) -> Schedule | None:
     """The schedule by warpgroups for m rows of x, more than `FEW_ROWS`; None where there is none, or where `mma.sync`
     with so many parts of K takes less."""
-    rows = m if m <= 256 else min(-(-m // 256) * 256, 8192)
+    rows = m if m <= _AS_THEY_ARE else rows_of(m)
     without = codebook_us(spec, rows, device, splits)
     found = _least(spec, (rows,), device)
     if m > EXACT_ROWS and found and found[1].scales_on == "weights" and found[0] > _WORTH_OF_ROUNDED * without:
@@ -84,6 +86,9 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     has_large_books = _LARGE_BOOKS < bytes_of_entries(spec) <= device.shared_bytes
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
         warpgroups, row_tiles, steps, (share_tiles, cluster), stages, scales_on = placing
+        # One long tile gains where entries are added before.
+        if tiles == 1 and columns > LONG_COLUMNS and scales_on != "weights":
+            continue
         draft = Schedule(
             whole_columns(columns, cluster),
             cluster=cluster,
@@ -108,7 +113,8 @@ def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:
         return [(-(-m // (8 * blocks)) * 8, 1) for blocks in ((1, 2) if m > 64 else (1,))]
     found = []
     # Beside large books narrower tiles have room for a stage more.
-    for columns, tiles in ((128, 2), (128, 1), (64, 1), (64, 2), *([(96, 2)] if has_large_books else [])):
+    long = [(2 * LONG_COLUMNS, 1)] if m > 2 * LONG_COLUMNS else []
+    for columns, tiles in ((128, 2), *long, (128, 1), (64, 1), (64, 2), *([(96, 2)] if has_large_books else [])):
         blocks = -(-m // (columns * tiles))
         found.append((-(-m // (blocks * 8 * tiles)) * 8, tiles))
     return list(dict.fromkeys(found))

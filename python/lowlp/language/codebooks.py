@@ -12,10 +12,10 @@ from lowlp.layouts.register_layout import local
 from lowlp.numeric.dtypes import DType
 
 from .instructions import access, cast
-from .reductions import as_part
+from .reductions import part_of
 from .scalars import Scalar, describe, is_int
 from .source import type_error, value_error
-from .tiles import GlobalView, Tile, as_dtype, as_tile, emit_tile, require_dtype
+from .tiles import GlobalView, Tile, as_dtype, as_named_tile, as_tile, emit_tile, require_dtype
 from .tracing import Trace, TracedValue, current_trace
 
 _ENTRY_DTYPES: Final = ("f16", "bf16", "int8", "f8e4m3")
@@ -233,8 +233,7 @@ def lookup_vectors(
     held = tile.layout
     attributes: dict[str, ir.Attribute] = {}
     if part is not None:
-        indices = as_part("part", "the codes", tile, part)
-        held, attributes["part"] = tile.layout.reduce([*range(len(indices))]), ir.DenseI64ArrayAttr.get(indices)
+        held, attributes["part"] = part_of("part", "the codes", as_named_tile("codes", tile), part)
     dim = _as_number("along", along, held.rank)
     i64 = current_trace("ll.lookup_vectors").type("i64")
     books = source.shape[0] if len(source.shape) == 3 else 1

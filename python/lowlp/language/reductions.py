@@ -158,11 +158,12 @@ def transpose(tile: Tile, dims: Sequence[int] | None = None) -> Tile:
     return emit_tile("lowlp.transpose", source.dtype, layout, [source], attributes)
 
 
-def as_part(argument: str, what: str, tile: Tile, indices: object) -> list[int]:
-    """The first indices of a part of a tile, which is `what` in messages and has a layout already."""
+def part_of(argument: str, what: str, tile: Tile, indices: object) -> tuple[Layout, ir.Attribute]:
+    """How the part of a tile with these first indices is held, and the indices as an attribute; the tile, whose layout
+    is named, is `what` in messages."""
     if isinstance(indices, str) or not isinstance(indices, Sequence) or not all(is_int(index) for index in indices):
         raise type_error(f"{argument}: must be a list of ints, found {describe(indices)}")
-    shape = as_named_tile("tile", tile).shape
+    shape = tile.shape
     if not 0 < len(indices) < len(shape):
         raise value_error(
             f"{argument}: must name at least one and fewer than all of the {len(shape)} dimensions of {what}, "
@@ -172,7 +173,7 @@ def as_part(argument: str, what: str, tile: Tile, indices: object) -> list[int]:
         raise value_error(
             f"{argument}: must be at least 0 and less than {list(shape[: len(indices)])}, found {list(indices)}"
         )
-    return [int(index) for index in indices]
+    return tile.layout.reduce([*range(len(indices))]), ir.DenseI64ArrayAttr.get([int(index) for index in indices])
 
 
 def part(tile: Tile, indices: Sequence[int]) -> Tile:
@@ -184,6 +185,5 @@ def part(tile: Tile, indices: Sequence[int]) -> Tile:
     Raises KernelTypeError and KernelValueError for other arguments, VerificationError where threads share a dimension.
     """
     source = as_named_tile("tile", tile)
-    found = as_part("indices", "the tile", source, indices)
-    attributes = {"indices": ir.DenseI64ArrayAttr.get(found)}
-    return emit_tile("lowlp.part", source.dtype, source.layout.reduce([*range(len(found))]), [source], attributes)
+    layout, found = part_of("indices", "the tile", source, indices)
+    return emit_tile("lowlp.part", source.dtype, layout, [source], {"indices": found})

@@ -73,10 +73,9 @@ def bound_slabs(
     launcher = slab_kernel_for(spec, schedule, arch).launcher
     kept = {name: launcher.read(name, tensor) for name, tensor in tensors.items()}
     dtype = torch.float16 if spec.activation == "f16" else torch.bfloat16
-    parts = []
+    parts, gpu = [], device_of(device.index)
     for part in parts_of_slabs(spec.n, spec.k):
         rows = part.stop - part.start
-        blocks = blocks_for_slab(spec, schedule, rows, device_of(device.index))
-        numbers = {"first": part.start, "rows": rows, "blocks": blocks}
+        numbers = {"first": part.start, "rows": rows, "blocks": blocks_for_slab(spec, schedule, rows, gpu)}
         parts.append((part, launcher.bind({**kept, **numbers}, ["slab"])))
     return Slabs(tuple(parts), lambda rows: torch.empty((rows, spec.k), dtype=dtype, device=device), wide_sums)

@@ -17,13 +17,13 @@ class ResultRows:
     """Where columns of a tile of y^T lie until they are stored, as parts of its rows.
 
     kind    of the elements of y
-    made    how threads hold a tile when they have multiplied it, as [parts, rows of y^T, columns of a part]
+    made    how threads hold a tile when they have multiplied it; then the same as [parts, rows of y^T, columns]
     stored  how they hold a part as they store it, a warpgroup the same rows of y^T
     """
 
     def __init__(self, kind: DType, made: Layout, stored: Layout) -> None:
-        self.made, self.stored = made, stored
         rows, columns = stored.shape
+        self.made, self.stored = made.reshape(rows, made.shape[1] // columns, columns).permute(1, 0, 2), stored
         self.place = ll.alloc_shared(kind, [columns, rows + 8 * APART_BYTES // kind.bits])
 
     def store(self, result: ll.Tile, y: ll.GlobalView, row: ll.Scalar, column: ll.Scalar) -> None:

@@ -6,12 +6,12 @@ from typing import Final
 
 from lowlp.schedules.device import H200, Device
 
+from .codebooks.entries import are_global
 from .codebooks.schedules import codebook_us
 from .codebooks.wide_estimates import wide_us
 from .estimates import estimated_us
 from .operands import NUMPY_TYPES
 from .schedule import Schedule
-from .slabs import has_books_in_shared
 from .spec import LinearSpec
 
 MOST_BYTES: Final = 256 << 20
@@ -103,7 +103,7 @@ def _decoding_us(spec: LinearSpec, slabs: int, device: Device) -> float:
 def _decoding_us_of_vectors(spec: LinearSpec, slabs: int, device: Device) -> float:
     assert spec.vectors is not None
     decoded = _VECTORS_DECODE_US * slabs + _moved_us(spec, device) / _VECTORS_OF_BANDWIDTH
-    of_vectors = _US_OF_VECTORS if has_books_in_shared(spec, device.shared_bytes) else _US_OF_FAR_VECTORS
+    of_vectors = _US_OF_FAR_VECTORS if are_global(spec, device.shared_bytes) else _US_OF_VECTORS
     if spec.vectors.block:
         of_vectors = max(of_vectors, _US_OF_VECTORS_OF_BLOCKS)
     return decoded + of_vectors * 1e-6 * spec.n * spec.k / spec.vectors.vector * spec.vectors.books

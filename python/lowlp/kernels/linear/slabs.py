@@ -25,6 +25,7 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
 from lowlp.schedules.device import Device
 
+from .codebooks.entries import are_global, bytes_of_entries
 from .codebooks.wide import VectorBlock, VectorPlan, can_look_up_wide
 from .operand_list import parameters_as_meant
 from .parts import Arguments, as_f32, views_of_weights
@@ -50,8 +51,6 @@ _STAGES_OF_ROWS: Final = 8
 _NUMBERS: Final = ("slab", "first", "rows", "blocks")
 _PREFERRED_STEPS: Final = (4, 2, 8, 1, 3, 6)
 """Units along K that a block has at a time, as they are tried; others follow."""
-_SHARED_BYTES: Final = 1 << 17
-"""Of books, at most, that shared memory has room for."""
 
 
 def slab_spec(spec: LinearSpec) -> LinearSpec:
@@ -83,25 +82,10 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
     return None
 
 
-def has_books_in_shared(spec: LinearSpec, shared_bytes: int = _SHARED_BYTES) -> bool:
-    """Whether vectors are looked up in shared memory, of which a block has so much, or computed from what is there."""
-    return spec.vectors is not None and _bytes_of_books(spec) <= min(_SHARED_BYTES, shared_bytes)
-
-
-def _bytes_of_books(spec: LinearSpec) -> int:
-    """Of a block of weights; 0 where vectors are computed."""
-    vectors = spec.vectors
-    assert vectors is not None
-    if vectors.lattices:
-        return 0
-    bytes_of_value = 1 if vectors.entries in ("int8", "f8e4m3") else 2
-    return (vectors.books << vectors.bits) * vectors.vector * bytes_of_value
-
-
 def _stores_vectors(spec: LinearSpec) -> bool:
     """Whether vectors are stored as they are looked up. What waits for the L2 cache does not wait for an exchange too,
     and writes whole lines."""
-    return has_books_in_shared(spec) and spec.vectors is not None and spec.vectors.vector >= _ELEMENTS
+    return spec.vectors is not None and spec.vectors.vector >= _ELEMENTS and not are_global(spec)
 
 
 def _stages_of_share(spec: LinearSpec, schedule: Schedule) -> int:
@@ -121,9 +105,9 @@ def _blocks_of_multiprocessor(spec: LinearSpec, device: Device) -> int:
     """As they were measured to take least time, on an H200 (docs/adr/0120)."""
     if spec.vectors is None or spec.book_rows or spec.book_columns:
         return _BLOCKS
-    if not has_books_in_shared(spec, device.shared_bytes):
+    if are_global(spec, device.shared_bytes):
         return _BLOCKS_OF_VECTORS
-    if _bytes_of_books(spec) >= _LARGE_BOOKS:
+    if bytes_of_entries(spec) >= _LARGE_BOOKS:
         return _BLOCKS_OF_LARGE_BOOKS
     return _BLOCKS_OF_VECTORS if _stores_vectors(spec) else _BLOCKS
 
@@ -195,8 +179,12 @@ class _SlabBlock(Block):
     def make(self, blocks):  # type: ignore[no-untyped-def]
         """Stores every `blocks`-th share."""
         for share in ll.range(self.block, self.tiles * self.shares_of_tile, blocks):
-            stage = self.begin_share(share)
-            self.with_stage((), (), stage, self.row, 0)
+            self.store_share(self.begin_share(share))
+
+    @ll.inline
+    def store_share(self, stage):  # type: ignore[no-untyped-def]
+        """Stores a share of these rows by its number along K: of other weights than codebooks a stage."""
+        self.with_stage((), (), stage, self.row, 0)
 
 
 class _VectorSlabBlock(_SlabBlock, VectorBlock):
@@ -244,15 +232,14 @@ class _VectorSlabBlock(_SlabBlock, VectorBlock):
                     self.store(ll.cast(total * scale, spec.activation), part, k)
 
     @ll.inline
-    def make(self, blocks):  # type: ignore[no-untyped-def]
-        """As of other weights. Books of all rows and all of K are taken into their cache before."""
+    def store_share(self, number):  # type: ignore[no-untyped-def]
+        """All stages of a share. Books of all rows and all of K are in their cache before."""
         plan = self.plan
         stages = _stages_of_share(plan.spec, plan.schedule)
-        for share in ll.range(self.block, self.tiles * self.shares_of_tile, blocks):
-            first = self.begin_share(share) * stages
-            books = self.books_in(self.enter(self.row, first))[0]
-            for done in ll.range(ll.minimum(plan.stages_of_tile - first, stages)):
-                self.store_stage(first + done, books)
+        first = number * stages
+        books = self.books_in(self.enter(self.row, first))[0]
+        for done in ll.range(ll.minimum(plan.stages_of_tile - first, stages)):
+            self.store_stage(first + done, books)
 
 
 def slab_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

@@ -24,7 +24,7 @@ _COLUMNS_AT_ONCE = 16
 # After which the swizzle of x in shared memory begins anew.
 _SWIZZLED_ROWS = 8
 # Of a product that is long.
-_LONG_COLUMNS = 128
+LONG_COLUMNS = 128
 # Columns of a tile that are stored at a time beside codebooks.
 _STORED_BESIDE_BOOKS = 32
 # Fewest columns with which warpgroups of halves take turns: where sums of groups are added, and of three that scale
@@ -47,7 +47,6 @@ class Layouts:
     ended         of the columns that a block finishes, all of `accumulators` without clusters, and
     stored        the same with neighbours along N side by side; with `stores_rows` of each warpgroup its own rows, and
                   of `columns_stored` columns
-    in_parts      of `stores_rows`, the same registers as `ended`: [parts of so many columns, rows, columns]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -71,10 +70,7 @@ class Layouts:
         alone = schedule.warpgroups if stores_rows(spec, schedule) else 1
         threads_of_rows = 64 * schedule.warpgroups // alone // rows_of_thread
         stored = column_spatial(threads_of_rows, at_once) * local(rows_of_thread, 1)
-        columns = columns_stored(spec, schedule)
-        self.stored = spatial(alone, 1) * local(tiles, columns // at_once) * stored
-        fragments = local(1, tiles, 1) * local(ended // columns, 1, columns // 8) * ACCUMULATOR_FRAGMENT.unsqueeze(0)
-        self.in_parts = spatial(1, warps, 1) * fragments
+        self.stored = spatial(alone, 1) * local(tiles, columns_stored(spec, schedule) // at_once) * stored
 
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
@@ -177,7 +173,7 @@ class Plan:
 
 def _has_long_products(schedule: Schedule) -> bool:
     """Whether there are two warpgroups, each product of which takes as long as much of what stands beside it."""
-    return schedule.warpgroups == 2 and schedule.columns >= _LONG_COLUMNS
+    return schedule.warpgroups == 2 and schedule.columns >= LONG_COLUMNS
 
 
 def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
@@ -227,7 +223,7 @@ def _bytes_take_turns(spec: LinearSpec, schedule: Schedule) -> bool:
     times 128 columns and more keep theirs, as these were not timed without. Three warpgroups that share tiles gain with
     codes of 2 bits (0.91 to 0.97), and lose as much with those of 1 bit (docs/adr/0112); others were not timed.
     """
-    if schedule.columns_of_block < _LONG_COLUMNS or schedule.warpgroups not in (2, 3):
+    if schedule.columns_of_block < LONG_COLUMNS or schedule.warpgroups not in (2, 3):
         return False
     is_single = schedule.column_tiles == 1
     if is_one_sum(spec):

@@ -97,7 +97,7 @@ class Block:
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
         self.result_rows = None
         if stores_rows(spec, schedule):
-            self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.in_parts, plan.layouts.stored)
+            self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.ended, plan.layouts.stored)
         self.prepare_weights()
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.

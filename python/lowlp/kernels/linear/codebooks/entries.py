@@ -35,6 +35,6 @@ def bytes_of_entries(spec: LinearSpec) -> int:
     return (vectors.books << vectors.bits) * entry_bytes(spec)
 
 
-def are_global(spec: LinearSpec) -> bool:
-    """Whether entries stay in global memory."""
-    return spec.vectors is not None and bytes_of_entries(spec) > _MOST_SHARED_BYTES
+def are_global(spec: LinearSpec, shared_bytes: int = _MOST_SHARED_BYTES) -> bool:
+    """Whether entries stay in global memory, where a block has so much shared memory."""
+    return spec.vectors is not None and bytes_of_entries(spec) > min(_MOST_SHARED_BYTES, shared_bytes)

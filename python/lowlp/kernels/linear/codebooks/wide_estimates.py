@@ -21,12 +21,12 @@ from .entries import bytes_of_entries, entry_bytes
 from .lattice_tables import bytes_of_codes
 from .wide import VectorPlan
 from .wide_room import (
-    LONG_COLUMNS,
     PRODUCER_THREADS,
     SM_REGISTERS,
     Books,
     books_of,
     bytes_of_stages,
+    has_long_tile,
     passes_of,
     registers_of,
     room_for_books,
@@ -162,9 +162,7 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
 def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     """Of an SM, for up to `EXACT_ROWS` rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
-    products = 1 if plan.are_added else vectors.books
-    # Operands that products read, and codes, which are stored and loaded, beside entries that are looked up.
-    beside = products * schedule.columns / 4 + 2 * _SLICE * vectors.bits_per_weight / 8 / _LINE_BYTES
+    products, beside = _products(plan), _read_cycles(plan, schedule.columns)
     warps = 4 * schedule.warpgroups * work.together
     waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
     lookups = vectors.books * _lookup_cycles(spec, books)
@@ -191,7 +189,7 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
         filled = max(filled, _FILLED_ENTRY * bytes_of_entries(spec) // entry_bytes(spec))
     filling = _NARROW_FILL * filled
     if plan.switches_books:
-        filling += work.stages * schedule.stage_k / plan.block_k * _NARROW_SWITCH * work.together * books.taken
+        filling += _NARROW_SWITCH * _switched_bytes(plan, books, work)
     return work.stages * cycles + ending + filling
 
 
@@ -199,9 +197,7 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
     """Of an SM, for more rows."""
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     slices, columns = _slices(schedule, work), schedule.columns_of_block
-    products = 1 if plan.are_added else vectors.books
-    # Operands that products read, and codes, which are stored and loaded.
-    read = products * columns / 4 + 2 * _SLICE * vectors.bits_per_weight / 8 / _LINE_BYTES
+    products, read = _products(plan), _read_cycles(plan, columns)
     lookups = vectors.books * _lookup_cycles(spec, books) * (_LINES if books.shifts_codes else 1.0)
     if not books.copies:
         lookups *= _OF_L2
@@ -216,14 +212,13 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
         cycles += _ALONE * min(tensor, shared + issued)
     if vectors.bits % 8:
         cycles += _SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
-    if schedule.column_tiles == 1 and schedule.columns > LONG_COLUMNS:
+    if has_long_tile(schedule):
         cycles *= _LONG
     cycles = max(cycles, work.together * bytes_of_stages(spec, schedule) / schedule.stages / _COPIED)
     if m > _MANY_ROWS and not schedule.has_tile_each:
         cycles *= _APART
     if plan.switches_books:
-        switches = work.stages * schedule.stage_k / plan.block_k
-        filling = switches * _SWITCHED * work.together * books.taken + work.waves * _SWITCH
+        filling = _SWITCHED * _switched_bytes(plan, books, work) + work.waves * _SWITCH
     else:
         filling = (work.waves if schedule.has_tile_each else 1) * _FILL
     return work.stages * cycles + work.waves * _ENDING * schedule.rows * columns + filling
@@ -246,6 +241,22 @@ def _work(plan: VectorPlan, books: Books, m: int, device: Device) -> _Work:
 def _slices(schedule: Schedule, work: _Work) -> float:
     """Of a stage of an SM's blocks."""
     return work.together * schedule.rows * schedule.stage_k / _SLICE
+
+
+def _products(plan: VectorPlan) -> int:
+    """Of a slice by each tile of columns."""
+    return 1 if plan.are_added else plan.vectors.books
+
+
+def _read_cycles(plan: VectorPlan, columns: int) -> float:
+    """Of shared memory for a slice, beside entries that are looked up: operands that products read, and codes, which
+    are stored and loaded."""
+    return _products(plan) * columns / 4 + 2 * _SLICE * plan.vectors.bits_per_weight / 8 / _LINE_BYTES
+
+
+def _switched_bytes(plan: VectorPlan, books: Books, work: _Work) -> float:
+    """Of books that take the place of others in an SM."""
+    return work.stages * plan.schedule.stage_k / plan.block_k * work.together * books.taken
 
 
 def _segment_cycles(plan: VectorPlan, work: _Work) -> float:

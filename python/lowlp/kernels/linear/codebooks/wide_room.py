@@ -11,7 +11,7 @@ from ..operands import NUMPY_TYPES
 from ..result_rows import APART_BYTES
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from ..warpgroup_layouts import bytes_of_cluster, columns_stored, stores_rows, tiles_of_warp
+from ..warpgroup_layouts import LONG_COLUMNS, bytes_of_cluster, columns_stored, stores_rows, tiles_of_warp
 from .entries import bytes_of_entries, entry_bytes
 from .wide import VectorPlan
 
@@ -21,8 +21,6 @@ SM_REGISTERS: Final = 65536
 PRODUCER_THREADS: Final = 32
 _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
-LONG_COLUMNS: Final = 128
-"""Of a tile, beside more than which the assembler keeps little else in registers (docs/adr/0120)."""
 _UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
 _OTHER_BYTES: Final = 3072
@@ -76,6 +74,12 @@ def _most_registers(schedule: Schedule, device: Device) -> int:
     return min(_MOST_REGISTERS, SM_REGISTERS // (-(-(schedule.threads + PRODUCER_THREADS) // 128) * 128))
 
 
+def has_long_tile(schedule: Schedule) -> bool:
+    """Whether a block has one tile of more columns than a long product, beside which the assembler keeps little else in
+    registers (docs/adr/0120)."""
+    return schedule.column_tiles == 1 and schedule.columns > LONG_COLUMNS
+
+
 def registers_of(plan: VectorPlan) -> int:
     """Of a thread that multiplies, at most."""
     schedule = plan.schedule
@@ -84,7 +88,7 @@ def registers_of(plan: VectorPlan) -> int:
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
     codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
     registers = _BASE_REGISTERS + _accumulators(plan) + 3 * of_piece + codes
-    is_long = schedule.columns > LONG_COLUMNS and plan.is_one and plan.spec.products * schedule.row_tiles == 1
+    is_long = has_long_tile(schedule) and plan.is_one and plan.spec.products * schedule.row_tiles == 1
     if schedule.column_tiles == 1 and not is_long:
         # Between products of two tiles of columns, and beside long ones, it has none of these.
         of_others = plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16

@@ -13,12 +13,12 @@ from lowlp.schedules.device import Device
 from ..candidates import EXACT_ROWS, rows_of
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from ..warpgroup_layouts import whole_columns
+from ..warpgroup_layouts import LONG_COLUMNS, whole_columns
 from .entries import are_global, bytes_of_entries
 from .schedules import codebook_us
 from .wide import can_look_up_wide
 from .wide_estimates import wide_us
-from .wide_room import LONG_COLUMNS, has_room
+from .wide_room import has_long_tile, has_room
 
 _AS_THEY_ARE: Final = 256
 """Rows of x up to which each number has a schedule."""
@@ -86,9 +86,6 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     has_large_books = _LARGE_BOOKS < bytes_of_entries(spec) <= device.shared_bytes
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
         warpgroups, row_tiles, steps, (share_tiles, cluster), stages, scales_on = placing
-        # One long tile gains where entries are added before.
-        if tiles == 1 and columns > LONG_COLUMNS and scales_on != "weights":
-            continue
         draft = Schedule(
             whole_columns(columns, cluster),
             cluster=cluster,
@@ -102,6 +99,9 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
         )
         is_exact = spec.scales_weights and (spec.out != "f32" or m > EXACT_ROWS)
         if scales_on == "weights" and not is_exact:
+            continue
+        # One long tile gains where entries are added before.
+        if scales_on != "weights" and has_long_tile(draft):
             continue
         if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and has_room(spec, draft, m, device):
             yield draft

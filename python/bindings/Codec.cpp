@@ -124,12 +124,13 @@ static void populateField(nb::module_ &module) {
       .def_static(
           "of_vectors",
           [](int64_t vector, int64_t bits, int64_t books,
-             const std::string &entries, const std::vector<int64_t> &block) {
-            return CodecField::of(unwrap(
-                CodecVectors::create(vector, bits, books, entries, block)));
+             const std::string &entries, const std::vector<int64_t> &block,
+             bool isSpread) {
+            return CodecField::of(unwrap(CodecVectors::create(
+                vector, bits, books, entries, block, isSpread)));
           },
           nb::arg("vector"), nb::arg("bits"), nb::arg("books"),
-          nb::arg("entries"), nb::arg("block"))
+          nb::arg("entries"), nb::arg("block"), nb::arg("is_spread") = false)
       .def_static("of_lattices",
                   [](const std::vector<std::string> &lattices) {
                     return CodecField::of(
@@ -139,6 +140,17 @@ static void populateField(nb::module_ &module) {
       .def_prop_ro("has_book_scales",
                    [](const CodecField &field) {
                      return field.vectors && field.vectors->hasBookScales();
+                   })
+      .def_prop_ro("spread",
+                   [](const CodecField &field) {
+                     return std::string(
+                         field.vectors ? getName(field.vectors->getSpread())
+                                       : "");
+                   })
+      .def_prop_ro("can_spread",
+                   [](const CodecField &field) {
+                     return field.vectors &&
+                            field.vectors->findSpread() != CodeSpread::None;
                    })
       .def_prop_ro("bits", &CodecField::getBits)
       .def_prop_ro("number",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.operands import Operand
 from lowlp_runtime.permutations import check_permutation
+from lowlp_runtime.spread_books import with_second_places
 from lowlp_runtime.weight_range import LEAST_EXPONENT_OF_SCALES, Fit, range_of, top_exponent
 
 if TYPE_CHECKING:
@@ -112,9 +113,11 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
                 "compile_linear(scale2='row') makes one for them"
             )
         return float(array.reshape(())[()])
-    if operand.transform == "filled":
+    if operand.transform.startswith("filled"):
         array = filled(array, entries)[0]
-    elif operand.transform == "by_group":
+    if operand.transform.endswith("copies"):
+        array = with_second_places(array)
+    if operand.transform == "by_group":
         groups, rows = operand.shape
         if array.shape not in ((rows, groups), (1, 1)):
             raise LowlpValueError(f"qw: {name} must have shape [{rows}, {groups}] or [1, 1], got {list(array.shape)}")

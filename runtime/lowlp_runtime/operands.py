@@ -64,6 +64,8 @@ TRANSFORMS: Final = {
     "by_row": ("scale2",),
     "apart": ("packed",),
     "filled": ("lut", "codebooks"),
+    "copies": ("codebooks",),
+    "filled copies": ("codebooks",),
     "unfill": ("lut_unscale", "codebooks_unscale"),
     _FIT: ("fit", "unfit"),
 }
@@ -76,6 +78,7 @@ TRANSFORMS: Final = {
     apart     the words of gate and up, whose rows are no whole units, packed each by itself, one after the other
     filled    entries times the power of two that brings the largest to the top of the element's range, rounded
     unfill    the inverse of that power, a number
+    copies    entries twice, in two orders (`spread_books`); after 'filled' of those that are filled
     fit       text of a `weight_range.Fit`: the power of two by which f16 holds all weights, a number for role 'fit',
               and its inverse for 'unfit'
 """

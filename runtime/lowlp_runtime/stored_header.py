@@ -10,7 +10,7 @@ from lowlp_runtime.errors import LowlpValueError
 
 PERMUTATION_TYPE: Final = "int32"
 # What codes of vectors are (dialect/include/lowlp/Numeric/Codec.h).
-_VECTORS: Final = re.compile(r"vec\d+:\d+x\d+:(f16|bf16|int8|f8e4m3)(:[\d*x]+)?|e8p(\+e8(p|1b))?")
+_VECTORS: Final = re.compile(r"vec\d+:\d+x\d+(\+1)?:(f16|bf16|int8|f8e4m3)(:[\d*x]+)?|e8p(\+e8(p|1b))?")
 
 
 def check_fields(fields: Mapping[str, Any], where: str, types: Mapping[str, Collection[str]]) -> None:

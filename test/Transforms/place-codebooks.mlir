@@ -177,3 +177,22 @@ lowlp.kernel @sum_of_lanes(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<()
   %t = lowlp.reduce add %a dim 1 : !lowlp.tile<64x16xf32, spatial(64, 1).local(1, 16)> -> !lowlp.tile<64xf32, spatial(64)>
   lowlp.return
 }
+
+// Codes that were chosen for one copy: no more are made, though there is room.
+// CHECK-LABEL: lowlp.kernel @spread
+// CHECK-SAME: 1024 in shared memory (1 copy, 8 bytes apart, 8192 bytes), {{.*}} 1.99 passes a phase; {{.*}} codes are spread for 1 copy, which the 16 lanes of a phase read in 1.99 passes by the kernel's count
+lowlp.kernel @spread(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %v = lowlp.view_global %p shape [1024, 4] : !lowlp.ptr<f16> -> !lowlp.global<1024x4xf16>
+  %b = lowlp.load_codebook %v[] spread 199 : !lowlp.global<1024x4xf16> -> !lowlp.codebook<1024x4xf16>
+  lowlp.return
+}
+
+// Where they do not fit, they stay in global memory as others do.
+// CHECK-LABEL: lowlp.kernel @spread_too_far
+// CHECK-SAME: 0 in shared memory
+lowlp.kernel @spread_too_far(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<228000xui8>
+  %v = lowlp.view_global %p shape [1024, 4] : !lowlp.ptr<f16> -> !lowlp.global<1024x4xf16>
+  %b = lowlp.load_codebook %v[] spread 199 : !lowlp.global<1024x4xf16> -> !lowlp.codebook<1024x4xf16>
+  lowlp.return
+}

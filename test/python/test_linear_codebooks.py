@@ -53,9 +53,10 @@ def weights(
     entries = random.integers(-128, 128, shape) if kind == "int8" else random.normal(0, 1, shape)
     factors = random.uniform(0.01, 0.1, shape[:-2]).astype(np.float32) if vectors.has_book_scales else None
     per = vectors.book_per if vectors.block else None
-    return QuantizedTensor(
+    qw = QuantizedTensor(
         held, codebooks=entries.astype(NUMPY[kind]), scales=scales, book_scales=factors, book_per=per, group_size=group
     )
+    return qw.spread() if vectors.spread else qw
 
 
 def vectors_of(text: str) -> Vectors:
@@ -167,6 +168,15 @@ def run_as(qw: QuantizedTensor, x: Any, schedule: Schedule, epilogue: str = "") 
             [Schedule(16, 2, stages=3, row_tiles=1), Schedule(8, 3, stages=2, row_tiles=4, steps=2)],
         ),
         ("vec8:1x8:f16", 48, 512, 64, 3, [Schedule(8, 2, stages=4, row_tiles=2)]),  # groups within a unit
+        # Codes that name one of two copies, of which both are there, or the first.
+        (
+            "vec4:2x12+1:int8",
+            64,
+            512,
+            512,
+            5,
+            [Schedule(8, 2, stages=2, row_tiles=1), Schedule(8, 2, stages=2, row_tiles=2, second_copies=True)],
+        ),
         ("vec2:1x8:f16:32x*", 64, 256, 128, 9, [Schedule(16, 2, stages=3, row_tiles=1)]),
         ("vec8:2x12:f8e4m3", 40, 512, 256, 5, [Schedule(8, 2, stages=3, row_tiles=2, steps=2)]),
         ("e8p+e81b", 32, 512, 512, 5, [Schedule(8, 2, stages=3, row_tiles=1)]),

@@ -48,6 +48,8 @@ static int64_t getWantedCopies(const CodebookDemand &demand) {
 /// are spread over all banks.
 static int64_t getPasses(const CodebookDemand &demand, int64_t copies) {
   int64_t bytes = demand.codebook.getEntryBytes();
+  if (demand.spread != 0 && copies == 1)
+    return demand.spread;
   return getPasses(bytes, copies >= getWantedCopies(demand)
                               ? getLanesPerPhase(bytes)
                               : copies);
@@ -119,8 +121,25 @@ static bool isWorthCopies(int64_t passes, int64_t passesOfFewer) {
   return 20 * passes <= 19 * passesOfFewer;
 }
 
+/// All entries in shared memory once, as codes were chosen for it.
+static std::optional<CodebookChoice>
+chooseSpread(const CodebookDemand &demand) {
+  int64_t entries = demand.codebook.getNumEntries();
+  if (entries * getEntryOfBooks(demand, 1) > demand.freeBytes)
+    return std::nullopt;
+  return CodebookChoice{
+      makeCache(demand, 0, entries),
+      llvm::formatv("codes are spread for 1 copy, which the {0} lanes of a "
+                    "phase read in {1:F2} passes by the kernel's count",
+                    getLanesPerPhase(demand.codebook.getEntryBytes()),
+                    static_cast<double>(demand.spread) / 100)
+          .str()};
+}
+
 /// All entries in shared memory, in the copies that take the fewest passes.
 static std::optional<CodebookChoice> chooseAll(const CodebookDemand &demand) {
+  if (demand.spread != 0)
+    return chooseSpread(demand);
   int64_t entries = demand.codebook.getNumEntries();
   int64_t lanes = getLanesPerPhase(demand.codebook.getEntryBytes());
   int64_t wanted = getWantedCopies(demand);

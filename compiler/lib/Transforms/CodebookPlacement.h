@@ -19,6 +19,9 @@ struct CodebookDemand {
   /// The fewest books that the lanes of a phase read together, where these lie
   /// in different banks side by side; else 1.
   int64_t booksPerPhase = 1;
+  /// Passes of a phase in hundredths where codes were chosen for entries that
+  /// have one copy in shared memory; 0: codes were not chosen.
+  int64_t spread = 0;
   /// Whether all codes have 8 bits, so that they are bytes of an address.
   bool hasByteCodes = false;
   /// The shared memory that is free.

@@ -282,6 +282,8 @@ private:
     for (LoadCodebookOp load : codebook.loads)
       if (std::optional<ArrayRef<int64_t>> frequencies = load.getFrequencies())
         demand.frequencies = *frequencies;
+    demand.spread =
+        static_cast<int64_t>(codebook.loads.front().getSpread().value_or(0));
     demand.hasByteCodes = !codebook.lookups.empty();
     int64_t lanes = getLanesPerPhase(demand.codebook.getEntryBytes());
     demand.booksPerPhase = codebook.lookups.empty() ? 1 : lanes;

@@ -28,6 +28,8 @@ CodeFormat CodeFormat::vectors(const CodecVectors &vectors) {
   CodeFormat format = {Kind::Vectors, vectors.bits};
   format.vector = vectors.vector;
   format.codes = vectors.books;
+  format.spare = vectors.getStoredBits() - vectors.bits;
+  format.bits += format.spare;
   int allBits = 0;
   for (int book = 0; book < vectors.books; ++book)
     allBits += vectors.getBits(book);
@@ -55,7 +57,8 @@ std::string CodeFormat::name() const {
     return "lut" + std::to_string(bits);
   case Kind::Vectors:
     return "vec" + std::to_string(vector) + "-" + std::to_string(codes) + "x" +
-           std::to_string(bits);
+           std::to_string(bits - spare) +
+           (spare ? "+" + std::to_string(spare) : "");
   }
   return {};
 }
@@ -65,12 +68,13 @@ static std::optional<CodeFormat> parseVectors(std::string_view name) {
     return std::nullopt;
   for (int vector : {2, 4, 8, 16})
     for (int codes = 1; codes <= CodecVectors::maxBooks; ++codes)
-      for (int bits = 1; bits <= CodeFormat::maxBits; ++bits) {
-        CodeFormat format{CodeFormat::Kind::Vectors, bits};
-        format.vector = vector, format.codes = codes;
-        if (format.name() == name)
-          return format;
-      }
+      for (int bits = 1; bits <= CodeFormat::maxBits; ++bits)
+        for (int spare : {0, 1}) {
+          CodeFormat format{CodeFormat::Kind::Vectors, bits};
+          format.vector = vector, format.codes = codes, format.spare = spare;
+          if (bits > spare && format.name() == name)
+            return format;
+        }
   return std::nullopt;
 }
 

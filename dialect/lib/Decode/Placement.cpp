@@ -74,8 +74,11 @@ Placement Placement::ofVectors(CodeFormat format, ComputeType compute) {
   // A step of a tile of 16 rows has two slots. As many steps as make accesses
   // of 16 bytes: at most 16, with which the words are whole, and no less than
   // make units 64 wide.
-  int bitsPerSlot = format.bits * format.codes;
+  // Codes with a spare bit have as many as without, if their words are whole.
+  int bitsPerSlot = (format.bits - format.spare) * format.codes;
   int steps = std::min(16, 64 / std::gcd(bitsPerSlot, 64));
+  if (steps * format.bits * format.codes % 16)
+    steps = 16;
   steps = std::max(steps, 16 / format.vector);
   FragmentFamily family = {compute};
   family.unitK = FragmentFamily::rowLanes * format.vector * steps;
@@ -174,7 +177,7 @@ static const Placement *findOfVectors(std::string_view name) {
   static std::mutex mutex;
   static std::map<std::string, Placement, std::less<>> known;
   size_t dot = name.find('.');
-  if (dot == name.npos)
+  if (dot == std::string_view::npos)
     return nullptr;
   std::scoped_lock lock(mutex);
   if (auto found = known.find(name); found != known.end())

@@ -201,6 +201,10 @@ LogicalResult LoadCodebookOp::verify() {
                          "stay at least 0: entries are stored most frequent "
                          "first");
   }
+  if (std::optional<uint64_t> spread = getSpread(); spread && *spread < 100)
+    return emitOpError("spread must be at least 100, hundredths of a pass, but "
+                       "is ")
+           << *spread;
   return verifyUses(*this, getCodebook());
 }
 

@@ -21,9 +21,7 @@ Type CodecAttr::getElementType() const {
   const CodecField &field = getCodec().getField();
   if (field.number && field.number->kind != FormatKind::Bipolar)
     return lowlp::getElementType(getContext(), *field.number);
-  int bits = CodeFormat::of(field).bits;
-  return IntegerType::get(getContext(),
-                          bits > ScalarFormat::maxCodeBits ? 16 : bits,
+  return IntegerType::get(getContext(), CodeFormat::of(field).getHeldBits(),
                           IntegerType::Unsigned);
 }
 

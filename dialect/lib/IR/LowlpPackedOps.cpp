@@ -124,8 +124,7 @@ static bool holdsCodes(Type type, const CodeFormat &format) {
   // Indices are unsigned integers.
   if (format.kind == CodeFormat::Kind::Table ||
       format.kind == CodeFormat::Kind::Vectors)
-    return type.isUnsignedInteger(format.getCodeBytes() == 1 ? format.bits
-                                                             : 16);
+    return type.isUnsignedInteger(format.getHeldBits());
   std::optional<ScalarFormat> scalar = getScalarFormat(type);
   return scalar && *CodeFormat::of(*scalar) == format;
 }

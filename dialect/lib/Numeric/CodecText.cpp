@@ -3,7 +3,7 @@
 //   codec ::= code (group scale ("zeros:" type | "offsets:" type)?
 //             ("super:" type ":" group)? "scale2"?)?
 //   code  ::= scalar | "lut" bits ":" element (":" scope | "[" entries "]")
-//           | "vec" vector ":" books "x" bits ":" entries (":" block)?
+//           | "vec" vector ":" books "x" bits "+1"? ":" entries (":" block)?
 //           | lattice ("+" lattice)*
 //   block ::= extent ("x" extent)*      extent ::= size | "*"
 //   group ::= "g" size | "channel" | "tensor"
@@ -51,7 +51,8 @@ std::string CodecVectors::str() const {
   if (!entries)
     return text;
   text = "vec" + std::to_string(vector) + ":" + std::to_string(books) + "x" +
-         std::to_string(bits) + ":" + std::string(getName(*entries));
+         std::to_string(bits) + (isSpread ? "+1" : "") + ":" +
+         std::string(getName(*entries));
   for (size_t axis = 0; axis < block.size(); ++axis)
     text += (axis ? "x" : ":") +
             (block[axis] ? std::to_string(block[axis]) : std::string("*"));
@@ -175,6 +176,7 @@ static Result<CodecField> parseVectors(std::string_view text) {
   if (!books || !consume(text, "x"))
     return bad;
   std::optional<int64_t> bits = consumeNumber<int64_t>(text);
+  bool isSpread = consume(text, "+1");
   if (!bits || !consume(text, ":"))
     return bad;
   std::string_view entries = text.substr(0, text.find(':'));
@@ -183,8 +185,8 @@ static Result<CodecField> parseVectors(std::string_view text) {
   std::optional<std::vector<int64_t>> block = parseBlock(text);
   if (!block || hasBlock == block->empty())
     return bad;
-  Result<CodecVectors> vectors =
-      CodecVectors::create(*vector, *bits, *books, entries, *std::move(block));
+  Result<CodecVectors> vectors = CodecVectors::create(
+      *vector, *bits, *books, entries, *std::move(block), isSpread);
   if (!vectors)
     return Error{vectors.error()};
   return CodecField::of(*std::move(vectors));

@@ -51,7 +51,8 @@ static Result<bool> checkBlock(std::vector<int64_t> &block, int64_t vector) {
 Result<CodecVectors> CodecVectors::create(int64_t vector, int64_t bits,
                                           int64_t books,
                                           std::string_view entries,
-                                          std::vector<int64_t> block) {
+                                          std::vector<int64_t> block,
+                                          bool isSpread) {
   if (vector != 2 && vector != 4 && vector != 8 && vector != 16)
     return Error{"vector: must be one of 2, 4, 8, 16, got " +
                  std::to_string(vector)};
@@ -64,12 +65,18 @@ Result<CodecVectors> CodecVectors::create(int64_t vector, int64_t bits,
     return Error{type.error()};
   if (Result<bool> good = checkBlock(block, vector); !good)
     return Error{good.error()};
-  return CodecVectors{static_cast<int>(vector),
-                      static_cast<int>(bits),
-                      static_cast<int>(books),
-                      *type,
-                      {},
-                      std::move(block)};
+  CodecVectors made{static_cast<int>(vector),
+                    static_cast<int>(bits),
+                    static_cast<int>(books),
+                    *type,
+                    {},
+                    std::move(block)};
+  made.isSpread = isSpread;
+  if (isSpread && made.findSpread() == CodeSpread::None) {
+    made.isSpread = false;
+    return Error{"spread: codes of " + made.str() + " cannot be spread"};
+  }
+  return made;
 }
 
 Result<CodecVectors>
@@ -91,10 +98,39 @@ CodecVectors::create(const std::vector<std::string> &lattices) {
   return made;
 }
 
+std::string_view lowlp::getName(CodeSpread spread) {
+  static constexpr std::array<std::string_view, 3> names = {"", "copies",
+                                                            "exchange"};
+  return names[static_cast<size_t>(spread)];
+}
+
+CodeSpread CodecVectors::findSpread() const {
+  // Codes of 8 bits are bytes of addresses, and their entries have room for
+  // copies.
+  constexpr int leastBits = 9;
+  // Of shared memory, for the entries of a block of 227 KiB, and for copies of
+  // them that leave most of it to others.
+  constexpr int64_t most = int64_t{1} << 17, few = int64_t{1} << 16;
+  // What the lanes that are served at a time read.
+  constexpr int64_t phase = 128, leastEntry = 4, mostOfLane = 16;
+  if (!lattices.empty() || bits < leastBits || bits >= CodecField::maxBits)
+    return CodeSpread::None;
+  int64_t entry = int64_t{vector} * (hasBookScales() ? 1 : 2);
+  int64_t lanes = phase / std::clamp(entry, leastEntry, mostOfLane);
+  int64_t bytes = (books * entry) << bits;
+  if (entry < leastEntry || bytes * lanes <= few)
+    return CodeSpread::None;
+  if (2 * bytes <= most)
+    return CodeSpread::Copies;
+  if (books == 2 && !hasBookScales() && bytes <= most)
+    return CodeSpread::Exchange;
+  return CodeSpread::None;
+}
+
 bool CodecVectors::operator==(const CodecVectors &other) const {
   return vector == other.vector && bits == other.bits && books == other.books &&
          entries == other.entries && lattices == other.lattices &&
-         block == other.block;
+         block == other.block && isSpread == other.isSpread;
 }
 
 Result<bool> Codec::checkVectors(const CodecVectors &vectors,

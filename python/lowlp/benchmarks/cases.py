@@ -95,6 +95,16 @@ class WeightKind:
         """What the codes mean."""
         return self.codec_for(self.group)
 
+    def codec_in(self, n: int, k: int) -> Codec:
+        """The codec of weights [n, k] as `lowlp.linear` takes it, with spread codes where these are worth it."""
+        from lowlp.kernels.linear.codebooks.entries import is_worth_spreading
+        from lowlp.numeric.codec import Codec
+
+        vectors = self.codec.vectors
+        if vectors is None or not is_worth_spreading(vectors, n, k):
+            return self.codec
+        return Codec.parse(str(self.codec).replace(str(vectors), str(vectors.as_spread())))
+
     def codec_for(self, group_size: int) -> Codec:
         """The codec with groups of another size. Needs the extension, which what runs on a GPU does not."""
         from lowlp.numeric.codec import Codec, Table

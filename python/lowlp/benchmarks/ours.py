@@ -38,9 +38,9 @@ class OurProduct:
         checked_columns: int | None = None,
     ) -> None:
         self._prepared, self._kind, self.shape = prepared, kind, shape
-        saved = prepared.weights[kind]
+        saved, sample = prepared.weights_in(kind, shape)
         draw = random_books if saved.vectors else random_weights
-        weights = draw(saved, prepared.sample(kind), shape, device)
+        weights = draw(saved, sample, shape, device)
         self.operands = weights.operands
         """What kernels of `linear` take of the weights, by name, some of them not all of it."""
         self.x = random_activations(most_rows, shape.k, device, saved.activation)

@@ -17,7 +17,7 @@ from lowlp_runtime.errors import LowlpValueError
 from .cases import Shape, WeightKind
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 EMPTY: Final = "empty.lowlp"
 
 
@@ -98,9 +98,15 @@ class PreparedKernels:
         """Reads the kernel that does nothing."""
         return KernelBinary.load(self.folder / EMPTY)
 
-    def sample(self, kind: str) -> dict[str, AnyArray]:
-        """A few weights of the kind, with their operands."""
-        with np.load(self.folder / f"{file_stem(kind)}.npz") as arrays:
+    def weights_in(self, kind: str, shape: Shape) -> tuple[SavedWeights, dict[str, AnyArray]]:
+        """How weights of a kind and shape become operands, and a few such weights with theirs."""
+        spread = self.weights.get(name_of_spread(kind))
+        name = name_of_spread(kind) if spread and str(shape) in spread.placement.shapes else kind
+        return self.weights[name], self.sample(name)
+
+    def sample(self, name: str) -> dict[str, AnyArray]:
+        """A few weights of a name in `weights`, with their operands."""
+        with np.load(self.folder / f"{file_stem(name)}.npz") as arrays:
             return dict(arrays)
 
     def save(self) -> None:
@@ -138,6 +144,11 @@ class PreparedKernels:
                 {kind["name"]: kind_of_json(kind) for kind in data["kinds"]},
             ),
         )
+
+
+def name_of_spread(kind: str) -> str:
+    """Under which the weights of a kind are known that have spread codes."""
+    return f"{kind}+1"
 
 
 def file_stem(name: str) -> str:

@@ -47,7 +47,7 @@ from lowlp_runtime.operands import Operand
 
 from .book_form import book_form
 from .cases import Shape, WeightKind
-from .prepared import EMPTY, KernelEntry, PreparedKernels, file_stem
+from .prepared import EMPTY, KernelEntry, PreparedKernels, file_stem, name_of_spread
 from .random_books import draw_books
 from .saved_weights import SavedPlacement, SavedWeights
 
@@ -147,7 +147,7 @@ def prepare(
 def spec_in(spec: LinearSpec, kind: WeightKind, shape: Shape) -> LinearSpec:
     """The spec of a kind's sample for weights of another shape. The codec is the kind's own: that of a spec says of a
     block of books, or a group, as long as a row, that it is one of all of K."""
-    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec)
+    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec_in(shape.n, shape.k))
 
 
 def compiled(
@@ -220,11 +220,23 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
 
     shapes  that there will be kernels for
     """
-    sample = sample_of(kind)
-    spec = for_weights(spec_for(sample, kind.activation, kind.activation, aligned=True), sample)
-    known = index.weights.get(kind.name)
     index.kinds[kind.name] = kind
-    index.weights[kind.name] = describe(kind, sample, spec, shapes, {} if known is None else known.placement.shapes)
+    packed: list[Shape] = []
+    spread: list[Shape] = []
+    for shape in shapes:
+        (packed if kind.codec_in(shape.n, shape.k) == kind.codec else spread).append(shape)
+    if spread:
+        _add_weights(index, kind, name_of_spread(kind.name), sample_of(kind).spread(), spread)
+    return _add_weights(index, kind, kind.name, sample_of(kind), packed)
+
+
+def _add_weights(
+    index: PreparedKernels, kind: WeightKind, name: str, sample: QuantizedTensor, shapes: Sequence[Shape]
+) -> LinearSpec:
+    """The same of weights that are packed as the sample is."""
+    spec = for_weights(spec_for(sample, kind.activation, kind.activation, aligned=True), sample)
+    known = index.weights.get(name)
+    index.weights[name] = describe(kind, sample, spec, shapes, {} if known is None else known.placement.shapes)
     arrays: dict[str, Any] = {"codes": sample.codes, "scales": as_known(sample.scales)}
     if sample.zeros is not None:
         arrays["zeros"] = sample.zeros
@@ -239,9 +251,9 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
             arrays["codebooks"] = sample.codebooks
         if sample.book_scales is not None:
             arrays["book_scales"] = sample.book_scales
-    for name, operand in host_operands(sample, kind.activation, schedule=TAKES_ALL).items():
-        arrays[f"operand {name}"] = as_known(np.asarray(operand))
-    np.savez_compressed(index.folder / f"{file_stem(kind.name)}.npz", **arrays)
+    for operand, array in host_operands(sample, kind.activation, schedule=TAKES_ALL).items():
+        arrays[f"operand {operand}"] = as_known(np.asarray(array))
+    np.savez_compressed(index.folder / f"{file_stem(name)}.npz", **arrays)
     return spec
 
 
@@ -304,6 +316,7 @@ def describe_packed(
         activation=kind.activation,
         vectors=kind.vectors,
         skewed=kind.skewed,
+        spread=sample.codec.vectors.spread if sample.codec.vectors else "",
         frequent=kind.frequent,
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 from lowlp.numeric.array_ops import ArrayOps
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.array_packing import pack_with
+from lowlp.weights.spread_codes import spread_codes
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.operand_arrays import STORED_AS, host_operands
 from lowlp_runtime.operands import Operand
@@ -67,6 +68,7 @@ class SavedWeights:
     activation  type of the activations that they meet, and of results
     vectors     what codes of vectors are, as `WeightKind` has it; such have no values, codes or lut
     skewed, frequent  as `WeightKind` has them
+    spread      how codes of vectors are spread (`Vectors.spread`)
     """
 
     kind: str
@@ -83,6 +85,7 @@ class SavedWeights:
     vectors: str = ""
     skewed: bool = False
     frequent: bool = False
+    spread: str = ""
 
     @property
     def second_scale(self) -> bool:
@@ -114,7 +117,7 @@ class SavedWeights:
         stored = {"lut": np.array(self.lut, np.float32), **books}
         tables = [
             # Those of blocks have the shape that this matrix gives them.
-            replace(operand, shape=stored[name].shape) if name in books and operand.is_array else operand
+            replace(operand, shape=_shape_of(stored[name], operand)) if name in books and operand.is_array else operand
             for operand in self.operands
             if (name := STORED_AS.get(operand.role, "")) in ("lut", "codebooks", "book_scales")
         ]
@@ -129,12 +132,22 @@ class SavedWeights:
             made |= {operand.name: scale2 for operand in self.operands if operand.role == "scale2"}
         for operand in self.operands:
             if operand.role == "packed":
-                made[operand.name] = pack_with(ops, self.placement, codes, self.flip)
+                made[operand.name] = pack_with(ops, self.placement, self._as_packed(codes, books), self.flip)
             elif operand.role in given:
                 made[operand.name] = _contiguous(ops.permute(given[operand.role], (1, 0)))
             elif operand.name not in made:
                 raise LowlpValueError(f"{self.kind}: the bench makes no weights with {operand.role}")
         return {operand.name: made[operand.name] for operand in self.operands}
+
+    def _as_packed(self, codes: Any, books: Mapping[str, AnyArray]) -> Any:
+        """Codes as the matrix that is packed (`columns_of_codes`)."""
+        if not self.spread:
+            return codes
+        count, entries, vector = books["codebooks"].shape[-3:]
+        bytes_of_entry = vector * (1 if "book_scales" in books else 2)
+        wide = spread_codes(codes.reshape(len(codes), -1, count), entries.bit_length() - 1, bytes_of_entry, self.spread)
+        columns = wide.reshape(len(codes), -1)
+        return columns.astype(np.uint16) if isinstance(columns, np.ndarray) else _as_uint16(columns)
 
     def check_sample(self, ops: ArrayOps, sample: dict[str, AnyArray]) -> None:
         """Raises `LowlpValueError` unless the sample's operands come out as the compiler's own functions made them."""
@@ -173,6 +186,19 @@ class SavedWeights:
                 "lut": tuple(data["lut"]),
             }
         )
+
+
+def _as_uint16(tensor: Any) -> Any:
+    import torch
+
+    return tensor.to(torch.uint16)
+
+
+def _shape_of(stored: AnyArray, operand: Operand) -> tuple[int, ...]:
+    if not operand.transform.endswith("copies"):
+        return stored.shape
+    *outer, entries, vector = stored.shape
+    return (*outer, 2 * entries, vector)
 
 
 def _contiguous(array: Any) -> Any:

@@ -121,6 +121,7 @@ def load_codebook(
     offsets: Sequence[int | Scalar] = (),
     frequencies: Sequence[int] | None = None,
     cache: CodebookCache | None = None,
+    spread: int | None = None,
     asynchronous: bool = False,
 ) -> Codebook:
     """Takes a codebook from global memory into its cache; all threads do it together (VQ-LLM, section V: Load).
@@ -132,6 +133,8 @@ def load_codebook(
     frequencies  how often each entry is accessed, in all books; entries are stored most frequent first
                  (`lowlp.weights.codebook_order`), so these must not increase
     cache        where entries are kept; left out, the compiler decides, and `report()` says why
+    spread       codes were chosen for entries with one copy in shared memory, which are then given no more: the passes
+                 of lanes that look up together, in hundredths, at least 100 (docs/packed-format.md)
     asynchronous of books that lie side by side: begins a group of asynchronous copies, and does not wait. Before the
                  first lookup stand `copy_async_wait`, for that group, and `synchronize`
 
@@ -152,6 +155,8 @@ def load_codebook(
             raise type_error(f"cache: must be an ll.CodebookCache, found {describe(cache)}")
         books = math.prod(shape[:-2])
         attributes["cache"] = ir.Attribute.parse(cache.mlir(books, shape[-1] * source.dtype.bits // 8))
+    if spread is not None:
+        attributes["spread"] = ir.IntegerAttr.get(trace.type("i64"), int(spread))
     if asynchronous:
         attributes["asynchronous"] = ir.UnitAttr.get()
     result = trace.type(f"!lowlp.codebook<{'x'.join(map(str, shape))}x{source.dtype.mlir}>")

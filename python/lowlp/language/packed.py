@@ -140,14 +140,17 @@ def _codec_of_type(dtype: object, placement: object) -> tuple[Codec, Placement]:
 
 
 def _type_in_tiles(codec: Codec) -> DType:
-    """As which tiles hold codes: bipolar numbers and indices as unsigned integers, of more than 8 bits as uint16;
-    where the codes of a vector have several widths, bytes."""
+    """As which tiles hold codes: bipolar numbers and indices as unsigned integers, of more than 8 bits as uint16, of
+    vectors with 9 to 15 bits as uint32; where the codes of a vector have several widths, bytes."""
     code = codec.code
     if isinstance(code, Vectors) and len(set(code.bits_of_books)) > 1:
         return named_type("uint8")
     if isinstance(code, DType) and not code.name.startswith("bipolar"):
         return code
-    return named_type(f"uint{codec.bits if codec.bits <= 8 else 16}")
+    bits = code.stored_bits if isinstance(code, Vectors) else codec.bits
+    if bits > 8:
+        bits = 32 if isinstance(code, Vectors) and bits < 16 else 16
+    return named_type(f"uint{bits}")
 
 
 def _offsets_of(view: PackedView, offsets: object) -> list[Scalar]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ ENTRY_TYPES: Final[tuple[str, ...]] = tuple(_layout.ENTRY_TYPES)
 LATTICES: Final = ("e8p", "e8p+e81b", "e8p+e8p")
 """Computed books, of 2, 3 and 4 bits a weight."""
 
+Spread = Literal["", "copies", "exchange"]
 BookPer = Literal["tensor"] | tuple[int | None, ...]
 """Which weights share books: all, or blocks, by their extents along the last axes; None is all of an axis."""
 
@@ -35,7 +36,7 @@ class Vectors(NativeView):
     """What codes of vectors are, without the books; immutable, and equal to another exactly when all its fields are.
     `vq` and `Vectors.lattice` make them.
 
-    Printed, `vec8:2x8:f16`, `vec4:1x8:int8:256x256`, `e8p+e8p`.
+    Printed, `vec8:2x8:f16`, `vec4:1x8:int8:256x256`, `vec8:2x12+1:f16`, `e8p+e8p`.
     """
 
     __slots__ = ("_fields",)
@@ -54,7 +55,23 @@ class Vectors(NativeView):
             if book_per != "tensor":
                 raise LowlpValueError(f"book_per: must be 'tensor' for computed books {self}, got {book_per!r:.40}")
             return self
-        return _made(self.vector, self.bits, self.books, str(self.entries), _block_of(book_per))
+        return self._with(_block_of(book_per), bool(self.spread))
+
+    @property
+    def can_spread(self) -> bool:
+        """Whether packed codes can have a bit more, by which lanes read different banks of shared memory."""
+        return bool(self._held.can_spread)
+
+    def as_spread(self) -> Vectors:
+        """The same with packed codes that are spread, as `QuantizedTensor.spread` has; itself where they cannot be."""
+        return self._with(self.block, True) if self.can_spread else self
+
+    def as_packed(self) -> Vectors:
+        """The same with packed codes of their own width."""
+        return self._with(self.block, False) if self.spread else self
+
+    def _with(self, block: Sequence[int], is_spread: bool) -> Vectors:
+        return _made(self.vector, self.bits, self.books, str(self.entries), block, is_spread)
 
     @property
     def vector(self) -> int:
@@ -98,9 +115,26 @@ class Vectors(NativeView):
         return bool(self._held.has_book_scales)
 
     @property
+    def spread(self) -> Spread:
+        """How packed codes have a bit more, by which lanes read different banks: 'copies', each book has its entries
+        twice; 'exchange', two books are one, of which codes name two entries in any order; '', they have none
+        (docs/packed-format.md)."""
+        return cast(Spread, self._fields[6])
+
+    @property
+    def stored_bits(self) -> int:
+        """Bits of a packed code of a book."""
+        return self.bits + (1 if self.spread else 0)
+
+    @property
     def bits_per_weight(self) -> float:
         """Bits of codes for a weight."""
         return sum(self.bits_of_books) / self.vector
+
+    @property
+    def stored_bits_per_weight(self) -> float:
+        """Bits of packed codes for a weight."""
+        return self.stored_bits * self.books / self.vector if self.spread else self.bits_per_weight
 
     @property
     def bits_of_books(self) -> tuple[int, ...]:
@@ -115,7 +149,7 @@ class Vectors(NativeView):
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         if self.lattices:
             return Vectors.lattice, (str(self),)
-        return _made, (self.vector, self.bits, self.books, self.entries, self.block)
+        return _made, (self.vector, self.bits, self.books, self.entries, self.block, bool(self.spread))
 
     def __repr__(self) -> str:
         return f"Vectors({self})"
@@ -147,7 +181,7 @@ def vectors_of(held: Any) -> Vectors:
     vectors = object.__new__(Vectors)
     object.__setattr__(vectors, "_held", held)
     # Schedules are chosen by these, and are many.
-    object.__setattr__(vectors, "_fields", tuple(held.vectors))
+    object.__setattr__(vectors, "_fields", (*held.vectors, held.spread))
     return vectors
 
 
@@ -159,9 +193,9 @@ def lattice_vectors(name: str) -> NDArray[np.float32]:
     return values
 
 
-def _made(vector: int, bits: int, books: int, entries: str, block: Sequence[int]) -> Vectors:
+def _made(vector: int, bits: int, books: int, entries: str, block: Sequence[int], is_spread: bool = False) -> Vectors:
     try:
-        return vectors_of(_layout.CodecField.of_vectors(vector, bits, books, entries, list(block)))
+        return vectors_of(_layout.CodecField.of_vectors(vector, bits, books, entries, list(block), is_spread))
     except ValueError as error:
         raise LowlpValueError(str(error)) from None
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.codebooks.choosing import begins_early
+from lowlp.kernels.linear.codebooks.entries import is_worth_spreading
 from lowlp.kernels.linear.gating import has_room_apart, takes_less_apart
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import (
@@ -336,6 +337,8 @@ def _bind(
     activation = names.get(x.dtype)
     if activation not in ACTIVATIONS:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
+    if is_worth_spreading(qw.codec.vectors, *qw.shape[-2:]) and qw.words_on(x.device, activation) is None:
+        qw = qw.spread()
     kinds = []
     for argument, part in (("bias", bias), ("residual", residual)):
         if part is not None and (part.dtype not in names or part.device != x.device):

@@ -14,7 +14,7 @@ from lowlp.weights.codebooks import parts_of_books
 from lowlp.weights.packing import stored_form
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.unit_places import runs_of_codes
-from lowlp.weights.vector_values import tables_of_books
+from lowlp.weights.vector_values import tables_of_stored_codes
 
 _PER_GROUP: Final = ("scales", "zeros", "offsets", "super_scales", "super_offsets")
 
@@ -51,7 +51,7 @@ def rows_spec(qw: QuantizedTensor, wide_ids: bool, out: str) -> RowsSpec:
         units_k=shape[1],
         runs=runs,
         flip=stored_form(meaning.code)[1],
-        table_size=1 << placement.bits if meaning.vectors is None else 1 << meaning.vectors.bits,
+        table_size=1 << (placement.bits if meaning.vectors is None else meaning.vectors.stored_bits),
         group_size=meaning.group_size,
         one_scale=meaning.group == "tensor",
         groups_of_super=of_super // meaning.group_size,
@@ -69,8 +69,8 @@ def row_operands(qw: QuantizedTensor) -> dict[str, AnyArray]:
     meaning = qw.meaning
     arrays = {"places": runs_of_codes(qw.form.placement), **_arrays_of_groups(qw)}
     if meaning.vectors is not None:
-        tables = tables_of_books(meaning, meaning.vectors)
-        size = 1 << meaning.vectors.bits
+        tables = tables_of_stored_codes(meaning, meaning.vectors)
+        size = 1 << meaning.vectors.stored_bits
         # Computed books may have fewer vectors than others.
         arrays["table"] = np.concatenate(
             [np.resize(table, (-(-len(table) // size) * size, table.shape[1])) for table in tables]

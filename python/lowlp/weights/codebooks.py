@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.vectors import BookPer, Vectors, vq
 from lowlp.weights.group_arrays import check_finite, read_only
+from lowlp.weights.spread_codes import gathered_codes, spread_codes
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 ENTRY_DTYPES: Final[dict[str, np.dtype[Any]]] = {
@@ -82,9 +83,14 @@ def checked_vector_codes(codes: object, vectors: Vectors) -> AnyArray:
 
 
 def columns_of_codes(codes: AnyArray, vectors: Vectors) -> AnyArray:
-    """Codes [rows, K / v, R] as the matrix that is packed: those of a vector side by side; byte by byte, the low one
-    first, where books have codes of several widths."""
+    """Codes [rows, K / v, R], whose first row is that of a unit, as the matrix that is packed: those of a vector side
+    by side, with a bit more where they are spread; byte by byte, the low one first, where books have codes of several
+    widths."""
     rows = codes.shape[0]
+    if vectors.spread:
+        entry_bytes = vectors.vector * (1 if vectors.has_book_scales else 2)
+        spread: AnyArray = spread_codes(codes, vectors.bits, entry_bytes, vectors.spread).astype(np.uint16)
+        return spread.reshape(rows, -1)
     if len(set(vectors.bits_of_books)) == 1:
         return codes.reshape(rows, -1)
     parts = [codes[..., book] >> shift & 255 for book, shift in _bytes_of_books(vectors)]
@@ -94,6 +100,8 @@ def columns_of_codes(codes: AnyArray, vectors: Vectors) -> AnyArray:
 def codes_of_columns(columns: AnyArray, vectors: Vectors) -> AnyArray:
     """The inverse of `columns_of_codes`."""
     rows = columns.shape[0]
+    if vectors.spread:
+        return gathered_codes(columns.reshape(rows, -1, vectors.books), vectors.bits, vectors.spread)
     if len(set(vectors.bits_of_books)) == 1:
         return columns.reshape(rows, -1, vectors.books)
     places = _bytes_of_books(vectors)

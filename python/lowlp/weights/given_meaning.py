@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from lowlp.weights.codebooks import GivenBooks, books_of, given_books
@@ -18,7 +19,9 @@ _SCALARS_ALONE: Final = (
 _MEANINGS: Final = ("scales", "group_size", *_SCALARS_ALONE, *_BOOKS)
 
 
-def form_and_meaning(shape: object, *, activation: object = None, **arguments: Any) -> tuple[WordsForm, Meaning]:
+def form_and_meaning(
+    shape: object, *, activation: object = None, is_spread: bool = False, **arguments: Any
+) -> tuple[WordsForm, Meaning]:
     """What words of a tensor of this shape are, and what they mean: the arguments of `QuantizedTensor.from_packed`, all
     but the words. Raises as that."""
     extents = shape_of_words(shape)
@@ -29,6 +32,10 @@ def form_and_meaning(shape: object, *, activation: object = None, **arguments: A
         meaning = vector_meaning_of(extents, books, scales=arguments["scales"], group_size=arguments["group_size"])
     else:
         meaning = meaning_of(extents, **{name: arguments[name] for name in _MEANINGS if name not in _BOOKS})
+    if is_spread:
+        if meaning.vectors is None or not meaning.vectors.can_spread:
+            raise LowlpValueError(f"is_spread: must be False for {meaning.codec}")
+        meaning = replace(meaning, vectors=meaning.vectors.as_spread())
     return form_for(extents, meaning.group_size, meaning.code, activation), meaning
 
 

@@ -25,7 +25,7 @@ class HeldWeights:
     object, and no copy or pickle has them.
     """
 
-    __slots__ = ("__weakref__", "_codec", "_derived", "_form", "_lock", "_meaning", "_others", "_words")
+    __slots__ = ("__weakref__", "_codec", "_derived", "_form", "_lock", "_meaning", "_others", "_spread", "_words")
 
     def _hold(self, form: WordsForm, meaning: Meaning, words: Words) -> None:
         view = words.view()
@@ -34,6 +34,7 @@ class HeldWeights:
         # Reentrant: what is derived from words of another family makes these first.
         self._lock = threading.RLock()
         self._others: dict[str, Words] = {}
+        self._spread: HeldWeights | None = None
         self._derived: dict[str, Mapping[str, Any]] = {}
 
     @property
@@ -71,6 +72,8 @@ class HeldWeights:
         large, are not counted; of a slice its part is, whoever owns the memory."""
         own = [self._words, *(array for _, array in self._meaning.arrays())]
         others = list(self._others.values())
+        if self._spread is not None:
+            others.append(self._spread._words)
         for parts in self._derived.values():
             for part in parts.values():
                 if isinstance(part, np.ndarray) and not any(np.may_share_memory(part, known) for known in own + others):

@@ -183,6 +183,7 @@ class QuantizedTensor(HeldWeights):
         codebooks: object = None,
         book_scales: object = None,
         book_per: BookPer | None = None,
+        is_spread: bool = False,
     ) -> QuantizedTensor:
         """Weights whose codes are packed, as `lowlp.pack` and `packed` have them.
 
@@ -191,6 +192,8 @@ class QuantizedTensor(HeldWeights):
         shape   (N, K), or (E, N, K)
         permutation  column permutation[j] of the weights is the j-th of the words; with g_idx these are packed group by
                 group, the columns of a group in their own order
+
+        is_spread    words are those of `spread()`
 
         The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
         packed.
@@ -350,6 +353,27 @@ class QuantizedTensor(HeldWeights):
         if isinstance(found, slice):
             return values_of_rows(self._form, self._words, self._meaning, found)
         return values_at(self._form, self._words, self._meaning, found)
+
+    def spread(self) -> QuantizedTensor:
+        """The same weights with packed codes of vectors that have a bit more, by which the lanes of a GPU read
+        different banks of shared memory (docs/packed-format.md); this tensor where codes cannot have it, or have it.
+        Made at the first use, and kept. `lowlp.linear` takes it on a GPU for large weights, and for those whose two
+        books are one; for others it is worth it where few rows count and 64 and more do not."""
+        vectors = self._meaning.vectors
+        if vectors is None or vectors.spread or not vectors.can_spread:
+            return self
+        with self._lock:
+            if self._spread is None:
+                meaning = replace(self._meaning, vectors=vectors.as_spread())
+                form, mine = replace(self._form, code=meaning.code), self._form
+
+                def read(rows: slice) -> Any:
+                    codes = codes_of_columns(mine.codes(self._words, rows), vectors)
+                    return columns_of_codes(codes, vectors.as_spread())
+
+                self._spread = self.of_parts(form, meaning, form.pack_from(read))
+            assert isinstance(self._spread, QuantizedTensor)
+            return self._spread
 
     def pack_for(self, activation: object, rows: int | tuple[int, int] | None = None) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like

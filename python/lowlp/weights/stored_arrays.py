@@ -131,6 +131,7 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
             "shape": shape_of_words(fields["shape"]),
             "group_size": -1 if group == "channel" else group,
             "activation": fields["family"],
+            "is_spread": bool(vectors.spread),
         }
     if supers:
         found |= _two_levels(found, fields)

@@ -93,6 +93,25 @@ lowlp.kernel @long_row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
 
 // -----
 
+// Whole rows that a box does not hold are copied at once by a map whose rows are parts of these.
+// CHECK-LABEL: gpu.func @whole_rows
+// CHECK-SAME: box = array<i64: 3, 1, 2, 208>, element_bytes = 4 : i64, extents = affine_map<() -> (64, 5, 2, 208)>, parameter = 0 : i64, strides = affine_map<() -> (8320, 1664, 832)>, swizzle = 0
+// CHECK: simt.copy_tensor %{{.*}} extents[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] strides[%{{.*}}, %{{.*}}, %{{.*}}] at[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] to %{{.*}} box [3, 1, 2, 208] element_bytes 4 swizzle 0 signals
+// CHECK-NOT: simt.copy_tensor
+lowlp.kernel @whole_rows(%p: !lowlp.ptr<ui32> {lowlp.align = 16 : i64})
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = lowlp.alloc_shared : !lowlp.shared<3x1x416xui32>
+  %b = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
+  %v = lowlp.view_global %p shape [64, 5, 416] : !lowlp.ptr<ui32> -> !lowlp.global<64x5x416xui32>
+  lowlp.copy_tensor %v[%c1, %c1, %c0] to %s[%c0, %c0, %c0] shape [3, 1, 416] signals %b[%c0]
+    : !lowlp.global<64x5x416xui32> to !lowlp.shared<3x1x416xui32>, !lowlp.mbarriers<1>
+  lowlp.return
+}
+
+// -----
+
 // Rows of 256 bytes with a swizzle are two panels of 128, one after the other.
 // CHECK-LABEL: gpu.func @panels
 // CHECK-SAME: box = array<i64: 16, 64>, {{.*}}swizzle = 128

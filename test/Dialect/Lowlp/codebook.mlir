@@ -58,6 +58,8 @@ lowlp.kernel @columns(%p: !lowlp.ptr<si8>, %q: !lowlp.ptr<ui16>) attributes {gri
   %codes = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x4xui16> -> !lowlp.tile<16x4xui16, local(2, 1).spatial(8, 4)>
   // CHECK: lowlp.load_codebook %{{.*}}[] frequencies [5, 5, 0] :
   %book = lowlp.load_codebook %v[] frequencies [5, 5, 0] : !lowlp.global<4x3x2xsi8> -> !lowlp.codebook<4x3x2xsi8>
+  // CHECK: lowlp.load_codebook %{{.*}}[] spread 212 :
+  %spread = lowlp.load_codebook %v[] spread 212 : !lowlp.global<4x3x2xsi8> -> !lowlp.codebook<4x3x2xsi8>
   // CHECK: lowlp.lookup_vectors %{{.*}} in %{{.*}}[0] along 1 book_along 1 :
   %t = lowlp.lookup_vectors %codes in %book[0] along 1 book_along 1
     : !lowlp.tile<16x4xui16, local(2, 1).spatial(8, 4)>, !lowlp.codebook<4x3x2xsi8> -> !lowlp.tile<16x8xsi8, local(2, 1).spatial(8, 4).local(1, 2)>

@@ -162,6 +162,15 @@ func.func @asynchronous(%p: !lowlp.ptr<f16>) {
 
 // -----
 
+lowlp.kernel @spread(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %v = lowlp.view_global %p shape [256, 8] : !lowlp.ptr<f16> -> !lowlp.global<256x8xf16>
+  // expected-error @below {{spread must be at least 100, hundredths of a pass, but is 99}}
+  %b = lowlp.load_codebook %v[] spread 99 : !lowlp.global<256x8xf16> -> !lowlp.codebook<256x8xf16>
+  lowlp.return
+}
+
+// -----
+
 !part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
 !values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
 !books = !lowlp.codebook<2x256x8xf16>

@@ -159,15 +159,13 @@ struct CopyBulkWaitPattern : OpConversionPattern<CopyBulkWaitOp> {
 /// The boxes of a part, each one instruction, by dimension of the view. They
 /// lie in shared memory one after the other, in row-major order.
 struct BoxGrid {
-  explicit BoxGrid(CopyTensorOp op)
-      : box(getTensorBox(op)), counts(box.size(), 1), shares(box.size(), 1),
+  BoxGrid(CopyTensorOp op, const TensorBox &copied)
+      : box(copied.box), counts(box.size(), 1), shares(box.size(), 1),
         boxBytes(*getElementBits(op.getSource().getType().getElementType()) /
                  8) {
-    size_t first = box.size() - op.getShape().size();
     for (size_t d = 0; d < box.size(); ++d) {
       boxBytes *= box[d];
-      if (d >= first)
-        counts[d] = op.getShape()[d - first] / box[d];
+      counts[d] = copied.shape[d] / box[d];
     }
     shares = counts;
     int64_t blocks = MulticastAttr::countBlocks(op);
@@ -249,7 +247,14 @@ struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
     };
     Value barrier = getMbarrierOffset(rewriter, loc, adaptor.getBarrier());
     SmallVector<Value> from(adaptor.getSourceOffsets());
-    BoxGrid boxes(op);
+    TensorBox copied = getTensorBox(op);
+    if (copied.rowPart) {
+      extents.back() = constant(copied.box[copied.box.size() - 2]);
+      extents.push_back(constant(copied.rowPart));
+      strides.push_back(constant(copied.rowPart * bits / 8));
+      from.push_back(arith::ConstantIndexOp::create(rewriter, loc, 0));
+    }
+    BoxGrid boxes(op, copied);
     MulticastAttr multicast = MulticastAttr::of(op);
     if (multicast) {
       // This block's part.
@@ -282,7 +287,7 @@ struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
       auto copy = simt::CopyTensorOp::create(
           rewriter, loc, map, adaptor.getSource(), extents, strides, offsets,
           adaptor.getDestination(), at, adaptor.getBarriers(), barrier,
-          getTensorBox(op), bits / 8, op.getSwizzleBytes());
+          copied.box, bits / 8, op.getSwizzleBytes());
       if (multicast)
         copy->setDiscardableAttr(MulticastAttr::kName, multicast);
     });

@@ -8,6 +8,7 @@
 #include "TensorMaps.h"
 
 #include "lowlp/Analysis/ViewFormulas.h"
+#include "lowlp/IR/LowlpRings.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/AffineExpr.h"
@@ -15,11 +16,45 @@
 using namespace mlir;
 using namespace lowlp;
 
-SmallVector<int64_t> lowlp::getTensorBox(CopyTensorOp copy) {
-  SmallVector<int64_t> box(
+/// PTX ISA, "Tensor": the extents of a box, its rows, and the dimensions of a
+/// tensor.
+static constexpr int64_t kMaxBoxExtent = 256;
+static constexpr int64_t kRowBytes = 16;
+static constexpr int64_t kMaxRank = 5;
+
+/// The elements of a part of a row, if whole rows are copied that a box does
+/// not hold, and a tensor whose rows are these parts has one that does; else 0.
+static int64_t getRowPart(CopyTensorOp copy, ArrayRef<int64_t> box) {
+  GlobalType view = copy.getSource().getType();
+  int64_t row = copy.getShape().back();
+  if (box.back() == row || copy.getSwizzleBytes() != 0 ||
+      MulticastAttr::countBlocks(copy) > 1 || view.getRank() >= kMaxRank ||
+      view.getShape().back() != row ||
+      getConstantIntValue(copy.getSourceOffsets().back()) != 0)
+    return 0;
+  int64_t bytes = *getElementBits(view.getElementType()) / 8;
+  for (int64_t part = kMaxBoxExtent; part * bytes >= kRowBytes; --part)
+    if (row % part == 0 && part * bytes % kRowBytes == 0)
+      return row / part <= kMaxBoxExtent ? part : 0;
+  return 0;
+}
+
+TensorBox lowlp::getTensorBox(CopyTensorOp copy) {
+  TensorBox found;
+  found.box.assign(
       copy.getSource().getType().getRank() - copy.getShape().size(), 1);
-  llvm::append_range(box, *copy.getBox());
-  return box;
+  found.shape = found.box;
+  llvm::append_range(found.shape, copy.getShape());
+  SmallVector<int64_t> box = *copy.getBox();
+  found.rowPart = getRowPart(copy, box);
+  if (found.rowPart == 0) {
+    llvm::append_range(found.box, box);
+    return found;
+  }
+  found.shape.back() /= found.rowPart;
+  found.shape.push_back(found.rowPart);
+  found.box = found.shape;
+  return found;
 }
 
 /// The dictionary of the map that `copy` needs.
@@ -51,6 +86,15 @@ static FailureOr<Attribute> describeMap(CopyTensorOp copy) {
       !llvm::all_of(strides, [](AffineExpr e) { return bool(e); }))
     return copy.emitOpError("extents and strides of the view must be affine "
                             "functions of the kernel's parameters");
+  TensorBox box = getTensorBox(copy);
+  if (box.rowPart) {
+    formulas.extents.back() =
+        getAffineConstantExpr(box.box[box.box.size() - 2], copy.getContext());
+    formulas.extents.push_back(
+        getAffineConstantExpr(box.rowPart, copy.getContext()));
+    strides.push_back(
+        getAffineConstantExpr(box.rowPart * elementBytes, copy.getContext()));
+  }
   unsigned numDims = kernel.getGrid().getNumDims();
   NamedAttrList map;
   map.set("parameter", builder.getI64IntegerAttr(pointer.getArgNumber()));
@@ -59,7 +103,7 @@ static FailureOr<Attribute> describeMap(CopyTensorOp copy) {
                          numDims, 0, formulas.extents, copy.getContext())));
   map.set("strides", AffineMapAttr::get(AffineMap::get(numDims, 0, strides,
                                                        copy.getContext())));
-  map.set("box", builder.getDenseI64ArrayAttr(getTensorBox(copy)));
+  map.set("box", builder.getDenseI64ArrayAttr(box.box));
   map.set("swizzle", builder.getI64IntegerAttr(copy.getSwizzleBytes()));
   return Attribute(map.getDictionary(copy.getContext()));
 }

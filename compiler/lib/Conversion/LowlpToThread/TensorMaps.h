@@ -26,8 +26,15 @@ struct TensorMapPlan {
 /// copy for which the runtime cannot make one.
 mlir::FailureOr<TensorMapPlan> planTensorMaps(mlir::Operation *root);
 
-/// The box of the view that a copy takes, with an extent for each dimension.
-llvm::SmallVector<int64_t> getTensorBox(CopyTensorOp copy);
+/// What a tensor copy takes of its map, with an extent for each dimension.
+struct TensorBox {
+  /// Of the box, and of all that is copied.
+  llvm::SmallVector<int64_t> box, shape;
+  /// Where whole rows are copied that have too many elements for a box: the map
+  /// has a dimension more, and the last one has so many elements. Else 0.
+  int64_t rowPart = 0;
+};
+TensorBox getTensorBox(CopyTensorOp copy);
 
 void populateBulkCopyPatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns,

@@ -11,6 +11,9 @@
 //   lut{b}      an index of a table, of up to 16 bits
 //   vec{v}-{r}x{b}  r codes of up to 16 bits, which stand for v weights side by
 //               side along K
+//   vec{v}-{r}x{b}+1  the same of codes of b bits that are spread: each has a
+//   bit
+//               more
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_CODEFORMAT_H
@@ -41,6 +44,8 @@ struct CodeFormat {
   /// these are: 1 unless the kind is Vectors.
   int vector = 1;
   int codes = 1;
+  /// Of `bits`, those that no entry needs.
+  int spare = 0;
 
   /// The format of the stored codes of a scalar type of 1 to 8 bits.
   static Result<CodeFormat> of(const ScalarFormat &scalar);
@@ -51,7 +56,7 @@ struct CodeFormat {
   /// The indices of books of vectors; those of books of several widths byte by
   /// byte.
   static CodeFormat vectors(const CodecVectors &vectors);
-  /// Reads int6, e3m2, lut4, vec8-2x8.
+  /// Reads int6, e3m2, lut4, vec8-2x8, vec8-2x12+1.
   static Result<CodeFormat> parse(std::string_view name);
   std::string name() const;
 
@@ -60,11 +65,18 @@ struct CodeFormat {
   std::optional<double> value(uint16_t stored) const;
   /// Bytes of a code in a matrix of codes: 1, or 2 for more than 8 bits.
   int getCodeBytes() const { return bits > 8 ? 2 : 1; }
+  /// Bits of the unsigned integers as which tiles hold indices. Codes of vectors
+  /// that fill no halves of registers have one each, as lookups take them.
+  int getHeldBits() const {
+    if (bits <= 8)
+      return bits;
+    return kind == Kind::Vectors && bits < maxBits ? 32 : 16;
+  }
 
   bool operator==(const CodeFormat &other) const {
     return kind == other.kind && bits == other.bits &&
            exponentBits == other.exponentBits && vector == other.vector &&
-           codes == other.codes;
+           codes == other.codes && spare == other.spare;
   }
   bool operator!=(const CodeFormat &other) const { return !(*this == other); }
 };

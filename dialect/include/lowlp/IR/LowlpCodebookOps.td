@@ -21,7 +21,8 @@ def Lowlp_LoadCodebookOp : Lowlp_Op<"load_codebook", [AttrSizedOperandSegments, 
     Without a `placed` shared tile all entries stay in global memory. `lowlp-place-codebooks` decides which part goes where: it
     gives the op the tile, its result a type with a `#lowlp.codebook_cache`, and the op an `estimate` that says why. `cache` asks
     it for this one. `frequencies` are the accesses of each entry, summed over the books, which must not increase:
-    entries are stored in the order of their accesses, most first.
+    entries are stored in the order of their accesses, most first. `spread` says that codes were chosen for entries with one copy
+    in shared memory, which are then given no more: lanes that look up together take so many hundredths of a pass.
 
     ```mlir
     %book = lowlp.load_codebook %view[%i, %j] : !lowlp.global<?x?x2x256x8xf16> -> !lowlp.codebook<2x256x8xf16>
@@ -31,11 +32,12 @@ def Lowlp_LoadCodebookOp : Lowlp_Op<"load_codebook", [AttrSizedOperandSegments, 
   }];
   let arguments = (ins Lowlp_GlobalType:$source, Variadic<Index>:$offsets, Optional<Lowlp_SharedType>:$tile,
       OptionalAttr<Lowlp_CodebookCacheAttr>:$cache, OptionalAttr<DenseI64ArrayAttr>:$frequencies,
-      OptionalAttr<Lowlp_CacheEstimateAttr>:$estimate, UnitAttr:$asynchronous);
+      OptionalAttr<I64Attr>:$spread, OptionalAttr<Lowlp_CacheEstimateAttr>:$estimate, UnitAttr:$asynchronous);
   let results = (outs Lowlp_CodebookType:$codebook);
   let assemblyFormat = [{
     $source `[` $offsets `]` (`asynchronous` $asynchronous^)? (`placed` $tile^ `:` type($tile))? (`cache` $cache^)?
-    (`frequencies` $frequencies^)? (`estimate` $estimate^)? attr-dict `:` type($source) `->` type($codebook)
+    (`frequencies` $frequencies^)? (`spread` $spread^)? (`estimate` $estimate^)? attr-dict `:` type($source) `->`
+    type($codebook)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

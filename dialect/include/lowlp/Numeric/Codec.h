@@ -28,6 +28,8 @@
 //
 //   vec8:2x8:f16 channel f16            8 weights, 2 books, codes of 8 bits
 //   vec4:1x8:int8:256x256 g128 f16      books for each 256 rows by 256 of K
+//   vec8:2x12+1:f16 channel f16         packed codes have a bit more: they are
+//                                       spread over banks
 //   e8p+e8p channel f16                 books that are computed (Lattice.h)
 //
 // A new codec is one of these with other fields; no code is needed for it.
@@ -103,6 +105,18 @@ enum class EntryType { F16, BF16, Int8, F8E4M3 };
 std::string_view getName(EntryType type);
 const std::vector<EntryType> &getEntryTypes();
 
+/// How the codes of packed weights have one bit more than an entry needs, by
+/// which lanes that read shared memory together read different banks
+/// (docs/packed-format.md, "Codes that are spread").
+enum class CodeSpread {
+  None,
+  /// Each book has its entries twice, and a code names one of the two.
+  Copies,
+  /// Two books are one, of which codes name two entries in any order.
+  Exchange
+};
+std::string_view getName(CodeSpread spread);
+
 /// Codes of vectors; made by its factories, so that an invalid one cannot be.
 struct CodecVectors {
   static constexpr int maxBooks = 4;
@@ -122,11 +136,15 @@ struct CodecVectors {
   /// and K; of keys and values tokens, heads and channels. Empty: all weights.
   /// The first is not 0.
   std::vector<int64_t> block;
+  /// Whether packed codes are spread.
+  bool isSpread = false;
 
-  /// Books of 2^bits entries.
+  /// Books of 2^bits entries. Fails for codes that are to be spread and cannot
+  /// be.
   static Result<CodecVectors> create(int64_t vector, int64_t bits,
                                      int64_t books, std::string_view entries,
-                                     std::vector<int64_t> block = {});
+                                     std::vector<int64_t> block = {},
+                                     bool isSpread = false);
   /// Computed books, by name: `e8p`, or it and `e8p` or `e81b`.
   static Result<CodecVectors> create(const std::vector<std::string> &lattices);
 
@@ -139,7 +157,19 @@ struct CodecVectors {
   bool hasBookScales() const {
     return entries != EntryType::F16 && entries != EntryType::BF16;
   }
-  /// `vec8:2x8:f16`, `vec4:1x8:f16:256x*`, `e8p+e8p`.
+  /// How codes of such books are spread: where shared memory has no room for as
+  /// many copies of entries as avoid conflicts of banks, but for two, or for
+  /// both of two books without scales.
+  CodeSpread findSpread() const;
+  /// How packed codes are.
+  CodeSpread getSpread() const {
+    return isSpread ? findSpread() : CodeSpread::None;
+  }
+  /// Of a packed code of a book.
+  int getStoredBits() const {
+    return bits + (getSpread() == CodeSpread::None ? 0 : 1);
+  }
+  /// `vec8:2x8:f16`, `vec4:1x8:f16:256x*`, `vec8:2x12+1:f16`, `e8p+e8p`.
   std::string str() const;
   bool operator==(const CodecVectors &other) const;
 };

@@ -132,17 +132,17 @@ def _operands_of_quantised(spec: LinearSpec) -> Iterator[Operand]:
 
 
 def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:
-    shape = spec.shape_of_books
+    shape, copies = spec.shape_of_books, vectors.spread if vectors.spread == "copies" else ""
     if vectors.lattices:
         # What vectors are computed from.
         yield Operand("codebooks", "codebooks", "int8", shape)
         yield Operand("book_scales", "book_scales", "f32", (vectors.books,))
         return
     if vectors.has_book_scales:
-        yield Operand("codebooks", "codebooks", str(vectors.entries), shape)
+        yield Operand("codebooks", "codebooks", str(vectors.entries), shape, copies)
         yield Operand("book_scales", "book_scales", "f32", shape[:-2])
         return
-    yield Operand("codebooks", "codebooks", spec.activation, shape, "filled")
+    yield Operand("codebooks", "codebooks", spec.activation, shape, f"filled {copies}".strip())
     yield Operand("codebooks_unscale", "codebooks_unscale", "f32", transform="unfill")
 
 

@@ -52,6 +52,7 @@ _CHOICES: Final[dict[str, Sequence[object]]] = {
     "splits": SPLITS,
     "codebooks": CODEBOOKS,
     "kept_entries": range(MAX_ENTRIES + 1),
+    "second_copies": (False, True),
     "partial_sums": (False, True),
 }
 """What each field may be."""
@@ -112,6 +113,10 @@ class Schedule:
     kept_entries  with 'auto', of books that stay in global memory: so many entries, the first ones, are in shared
                   memory too; 0: those that `lowlp-place-codebooks` keeps
 
+    Of kernels for codebooks, by warpgroups or not:
+
+    second_copies  of entries whose codes name one of two copies both are in shared memory; else one
+
     With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`). There are no stages;
     `kept_rows`, 1 or 2, warps, 4, 8 or 16, row_tiles, which a warp has one after the other, and splits count.
 
@@ -143,6 +148,7 @@ class Schedule:
     splits: int = 1
     codebooks: str = "auto"
     kept_entries: int = 0
+    second_copies: bool = False
     partial_sums: bool = False
 
     def __post_init__(self) -> None:

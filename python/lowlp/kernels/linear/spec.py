@@ -219,12 +219,13 @@ class LinearSpec:
 
     @property
     def shape_of_books(self) -> tuple[int, ...]:
-        """Of the operand: [R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v]; of computed books that of the tables
-        that they are computed from."""
+        """Of the operand: [R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v], with twice as many entries where
+        codes name one of two copies; of computed books that of the tables that they are computed from."""
         assert self.vectors is not None
         if self.vectors.lattices:
             return shape_of_tables(self.vectors)
-        shape = (self.vectors.books, 1 << self.vectors.bits, self.vectors.vector)
+        entries = 1 << self.vectors.bits << (self.vectors.spread == "copies")
+        shape = (self.vectors.books, entries, self.vectors.vector)
         if not self.vectors.block:
             return shape
         return (-(-self.n // (self.book_rows or self.n)), -(-self.k // (self.book_columns or self.k)), *shape)
@@ -232,7 +233,7 @@ class LinearSpec:
     @property
     def bits_of_row(self) -> int:
         """Bits of the codes of a row, without padding."""
-        return self.k * self.bits if self.vectors is None else int(self.k * self.vectors.bits_per_weight)
+        return self.k * self.bits if self.vectors is None else int(self.k * self.vectors.stored_bits_per_weight)
 
     @functools.cached_property
     def group_size(self) -> int:

@@ -12,18 +12,20 @@ from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
-from lowlp.numeric.vectors import Vectors
 
 from ..spec import LinearSpec
+from .entries import cached_shape
+from .spread_books import EntryBooks
 
 _MOST_BYTES: Final = 64
 """Of entries that a thread holds."""
 
 
-def _entries_layout(vectors: Vectors, threads: int) -> Layout:
+def _entries_layout(spec: LinearSpec, threads: int) -> Layout:
     """How threads hold the entries of all books of a block, [entries, values], whole ones each."""
-    rounds = -(-(vectors.books << vectors.bits) // threads)
-    return local(rounds, 1) * spatial(threads, 1) * local(1, vectors.vector)
+    *entries, vector = cached_shape(spec)
+    rounds = -(-math.prod(entries) // threads)
+    return local(rounds, 1) * spatial(threads, 1) * local(1, vector)
 
 
 def loads_ahead(spec: LinearSpec, threads: int) -> bool:
@@ -32,24 +34,18 @@ def loads_ahead(spec: LinearSpec, threads: int) -> bool:
     if vectors is None or vectors.lattices or not spec.book_columns or spec.book_columns >= spec.k:
         return False
     bytes_of_value = 1 if vectors.entries in ("int8", "f8e4m3") else 2
-    return _entries_layout(vectors, threads).num_local * bytes_of_value <= _MOST_BYTES
+    return _entries_layout(spec, threads).num_local * bytes_of_value <= _MOST_BYTES
 
 
 class NextBooks:
     """Loads books, and puts them in the place of those before.
 
-    books    a view [blocks of rows, blocks of K, books, entries, values]
     threads  of a block of the grid
     """
 
-    def __init__(self, spec: LinearSpec, codebooks: ll.Pointer, books: Any, threads: int) -> None:
-        vectors = spec.vectors
-        assert vectors is not None
-        self.books, self.layout, self.entries = books, _entries_layout(vectors, threads), None
-        if loads_ahead(spec, threads):
-            *blocks, count, entries, values = spec.shape_of_books
-            rows = math.prod((count, entries))
-            self.entries = ll.view_global(codebooks, shape=[*(blocks or [1, 1]), rows, values])
+    def __init__(self, spec: LinearSpec, books: EntryBooks, threads: int) -> None:
+        self.books, self.layout = books.view, _entries_layout(spec, threads)
+        self.entries = books.entries if loads_ahead(spec, threads) else None
 
     def load(self, block_of_rows: Any, block_of_k: Any) -> ll.Tile | None:
         """The entries of a block's books; None where they do not fit in registers."""

@@ -42,11 +42,12 @@ from ..parts import (
 )
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .entries import are_global
+from .entries import are_global, has_second_copies
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .program_plan import ProgramPlan
 from .splits import Part, SplitEnding, part_of
+from .spread_books import EntryBooks
 
 
 class _Block:
@@ -81,11 +82,10 @@ class _Block:
             self.w_shared = ll.alloc_shared(spec.activation, [plan.vectors.books, plan.rows, plan.unit_k])
         self.w_view = packed_view(spec, operands.weights)
         self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
-        shape = list(spec.shape_of_books)
         # Books of all weights are those of one block.
-        blocks = shape[:-3] or [1, 1]
+        blocks = spec.shape_of_books[:-3] or (1, 1)
         if not plan.vectors.lattices:
-            self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
+            self.entry_books = EntryBooks(spec, plan.schedule, operands.codebooks)
         if operands.book_scales is not None:
             self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
         self.books: Any = None
@@ -143,20 +143,20 @@ class _Block:
         """The stage after one."""
         return (stage + 1) % self.plan.stages if self.plan.stages else stage
 
-    def books_of(self, product: int, block: ll.Scalar | int) -> ll.Codebook | LatticeBooks:
+    def books_of(self, product: int, block: ll.Scalar | int) -> Any:
         """The books of a product in their cache, those of a block of K where they are not of all; those that both
         products share once."""
-        books: ll.Codebook | LatticeBooks | None = self.books
+        books = self.books
         if self.plan.block_k < self.plan.spec.k:
-            books = books or ll.load_codebook(self.books_view, offsets=[self.block_of_rows(product), block])
+            books = books or self.entry_books.load([self.block_of_rows(product), block])
         elif books is None:
             books = self.load_books(self.block_of_rows(product))
         elif self.plan.block_rows < self.plan.spec.n and isinstance(books, ll.Codebook):
-            books = ll.switch_codebook(books, self.books_view, offsets=[self.block_of_rows(product), 0])
+            books = ll.switch_codebook(books, self.entry_books.view, offsets=[self.block_of_rows(product), 0])
         self.books = books
         return books
 
-    def load_books(self, rows: ll.Scalar | int) -> ll.Codebook | LatticeBooks:
+    def load_books(self, rows: ll.Scalar | int) -> Any:
         """The books of these rows, in their cache, where they are of all K."""
         spec = self.plan.spec
         if self.plan.vectors.lattices:
@@ -164,7 +164,7 @@ class _Block:
             return LatticeBooks(self.plan.vectors, spec.activation, self.operands.codebooks, codes)
         kept = self.plan.schedule.kept_entries
         cache = ll.CodebookCache(shared=kept) if kept else None
-        return ll.load_codebook(self.books_view, offsets=[rows, 0], cache=cache)
+        return self.entry_books.load([rows, 0], cache)
 
     @ll.inline
     def exchange(self, codes, books) -> None:  # type: ignore[no-untyped-def]
@@ -177,7 +177,7 @@ class _Block:
                     ll.store_shared(values, self.w_shared, offsets=[book, 0, chunk * plan.chunk_k])
             ll.synchronize()
 
-    def weights(self, codes: ll.Tile, books: ll.Codebook | LatticeBooks, book: int, chunk: int) -> ll.Tile:
+    def weights(self, codes: ll.Tile, books: Any, book: int, chunk: int) -> ll.Tile:
         """The weights of a book and a chunk as an operand of products."""
         plan = self.plan
         if plan.exchanges:
@@ -185,11 +185,11 @@ class _Block:
             return ll.load_shared(self.w_shared, offsets=at, layout=plan.w, in_bounds=True)
         return self.look_up(codes, books, book, chunk)
 
-    def look_up(self, codes: ll.Tile, books: ll.Codebook | LatticeBooks, book: int, chunk: int) -> ll.Tile:
+    def look_up(self, codes: ll.Tile, books: Any, book: int, chunk: int) -> ll.Tile:
         """The vectors of a book and a chunk."""
         if isinstance(books, LatticeBooks):
             return books.lookup(codes, book, chunk)
-        return ll.lookup_vectors(codes, books, book=book, part=[chunk, book], dtype=self.plan.spec.activation)
+        return self.entry_books.lookup(codes, books, book, chunk, self.plan.spec.activation)
 
     @ll.inline
     def multiply(self, codes, books, chunk: int, stage, segment, in_segment, sums):  # type: ignore[no-untyped-def]
@@ -324,11 +324,11 @@ class _Block:
                 # After the last block come the first books of the next product.
                 is_last = (block + 1) // stop
                 at = [rows + is_last * (self.block_of_rows(product + 1) - rows), block + 1 - is_last * (stop - first)]
-            books = ll.switch_codebook(books, self.books_view, offsets=at)
+            books = ll.switch_codebook(books, self.entry_books.view, offsets=at)
         self.keep(books)
         return acc
 
-    def keep(self, books: ll.Codebook) -> None:
+    def keep(self, books: Any) -> None:
         """For the next product."""
         self.books = books
 
@@ -404,6 +404,10 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
     plan = ProgramPlan(spec, schedule)
     if schedule.warpgroups or not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
+        return False
+    if schedule.second_copies and not has_second_copies(spec):
+        return False
+    if has_second_copies(spec) and not schedule.second_copies and spec.shape_of_books[:-3]:
         return False
     most_kept = 1 << plan.vectors.bits if may_keep_entries(spec, schedule) else 0
     if schedule.kept_entries > most_kept:

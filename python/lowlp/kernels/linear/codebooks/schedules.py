@@ -19,7 +19,7 @@ from lowlp.schedules.device import Device
 from ..candidates import EXACT_ROWS, FEW_ROWS, plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes
+from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes, has_second_copies, spread_passes
 from .program import has_codebook_program, may_keep_entries
 
 _COLUMNS: Final = (8, 16, 32, 64)
@@ -184,7 +184,8 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int, columns:
     chosen = min((one[1:] for one in found if one[0] <= _ABOUT * found[0][0]), default=(0, None))[1]
     if chosen is None:
         return None
-    return with_kept_entries(spec, replace(chosen, blocks_per_sm=_resident(spec, chosen, m, device)), device)
+    chosen = replace(chosen, blocks_per_sm=_resident(spec, chosen, m, device))
+    return with_second_copies(spec, with_kept_entries(spec, chosen, device), device)
 
 
 def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> Schedule:
@@ -202,6 +203,21 @@ def with_kept_entries(spec: LinearSpec, schedule: Schedule, device: Device) -> S
     lookups = 16 * schedule.warps * schedule.row_tiles * spec.k // (vectors.vector * schedule.splits)
     kept = min(kept, lookups // _LOOKUPS_OF_KEPT) // _KEPT_STEP * _KEPT_STEP
     return replace(schedule, kept_entries=kept if kept << _LEAST_KEPT >= 1 << vectors.bits else 0)
+
+
+def with_second_copies(spec: LinearSpec, schedule: Schedule, device: Device) -> Schedule:
+    """The schedule, by which both copies of entries whose codes name one are in shared memory, if there is room."""
+    has_both = _keeps_both(spec, schedule, schedule.blocks_per_sm, device)
+    return replace(schedule, second_copies=True) if has_both else schedule
+
+
+def _keeps_both(spec: LinearSpec, schedule: Schedule, resident: int, device: Device) -> bool:
+    """Whether shared memory has room for both copies of entries whose codes name one of two, in so many blocks. Books
+    of blocks of weights are cached as they are."""
+    if not has_second_copies(spec):
+        return False
+    taken = bytes_of_entries(spec, True) + _x_bytes(spec, schedule) + _BLOCK_BYTES
+    return taken * resident <= device.shared_bytes or len(spec.shape_of_books) > 3
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
@@ -263,14 +279,15 @@ def _busy_cycles(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -
     enough = _MORE_WARPS if vectors.lattices or spec.book_columns else _ENOUGH_WARPS
     waiting = enough / (resident * schedule.warps * math.sqrt(schedule.row_tiles))
     # A lane reads the vectors of two rows, and what it multiplies of 8 rows of x once for all row tiles.
-    shared = tiles * (_lookup_cycles(spec, device) + spec.k * schedule.columns / 64 / schedule.row_tiles)
+    lookups = _lookup_cycles(spec, device, _keeps_both(spec, schedule, resident, device))
+    shared = tiles * (lookups + spec.k * schedule.columns / 64 / schedule.row_tiles)
     tensor = tiles * spec.k / 16 * schedule.columns / 8 * vectors.books * _PRODUCT_CYCLES
     stages = passes * part * spec.k / (spec.unit_k * schedule.steps)
     busy = _SHARED * shared * math.pow(max(1.0, waiting), _WAITING) + _TENSOR * tensor
     copying = _STAGE_CYCLES + _COPY_CYCLES * schedule.columns / 8
     copying *= _COMPUTED_COPYING if vectors.lattices else 1
     cycles: float = max(busy, stages * _LATENCY_CYCLES) + stages * resident * copying
-    memory_us: float = spec.n * spec.k * vectors.bits_per_weight / 8 / device.bytes_per_us
+    memory_us: float = spec.n * spec.k * vectors.stored_bits_per_weight / 8 / device.bytes_per_us
     # SMs without a block read nothing.
     places = waves * resident * device.multiprocessors
     memory: float = _MEMORY * memory_us * device.cycles_per_us * places / _blocks(spec, schedule, m)
@@ -306,7 +323,8 @@ def _has_copies(spec: LinearSpec, device: Device) -> bool:
     """Whether there is room for as many copies of each entry as avoid bank conflicts."""
     vectors = spec.vectors
     assert vectors is not None
-    return bool(vectors.lattices) or _LINE_BYTES * vectors.books << vectors.bits <= device.shared_bytes // 2
+    lines = _LINE_BYTES * vectors.books << vectors.bits
+    return bool(vectors.lattices) or (not vectors.spread and lines <= device.shared_bytes // 2)
 
 
 def _fill_cycles(spec: LinearSpec, device: Device) -> float:
@@ -318,7 +336,7 @@ def _fill_cycles(spec: LinearSpec, device: Device) -> float:
     return copies * entries / _LINE_BYTES
 
 
-def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
+def _lookup_cycles(spec: LinearSpec, device: Device, second_copies: bool) -> float:
     """Cycles of shared memory, or of L2, for the lookups of 16 rows."""
     vectors = spec.vectors
     assert vectors is not None
@@ -328,7 +346,8 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
     lookups = 16 * spec.k / vectors.vector * vectors.books / 32
     if bytes_of_entries(spec) > device.shared_bytes:
         return lookups * _GLOBAL_CYCLES
-    phases = max(1, bytes_of_entry // 4) * (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
+    passes = spread_passes(spec, second_copies) or (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
+    phases = max(1, bytes_of_entry // 4) * passes
     return lookups * (max(phases, vectors.vector * _CAST_CYCLES) if has_bytes(spec) else phases)
 
 
@@ -346,7 +365,7 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     if vectors.lattices:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
     lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
-    if lines <= device.shared_bytes // 2:
+    if not vectors.spread and lines <= device.shared_bytes // 2:
         return lines
     entries = bytes_of_entries(spec)
     return entries if entries <= device.shared_bytes else device.shared_bytes // 2

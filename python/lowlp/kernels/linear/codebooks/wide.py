@@ -39,10 +39,12 @@ from ..spec import LinearSpec
 from ..warpgroup_layouts import Layouts, Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from ..wide_factors import of_rows
+from .entries import has_second_copies
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
 from .program import has_books_of_tile
+from .spread_books import EntryBooks
 
 _LEAST_SCALE: Final = 2.0**-126
 _HEADROOM: Final = 2.0**5
@@ -141,17 +143,17 @@ class VectorBlock(Block):
 
     def prepare_weights(self) -> None:
         """Takes the books into their cache."""
-        plan, operands, shape = self.plan, self.operands, list(self.plan.spec.shape_of_books)
+        plan, operands = self.plan, self.operands
         # Books of all weights are those of one block.
-        blocks = shape[:-3] or [1, 1]
+        blocks = plan.spec.shape_of_books[:-3] or (1, 1)
         if not plan.vectors.lattices:
-            self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
+            self.entry_books = EntryBooks(plan.spec, plan.schedule, operands.codebooks)
         if operands.book_scales is not None:
             self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
         self.made: list[Any] = []
         self.books: tuple[Any, ...] = ()
         if plan.has_blocks:
-            self.following = NextBooks(plan.spec, operands.codebooks, self.books_view, plan.schedule.threads)
+            self.following = NextBooks(plan.spec, self.entry_books, plan.schedule.threads)
         else:
             self.books = (self.load_books([0, 0]),)
             self.made = [self.factors(product, 0, 0) for product in range(plan.spec.products)]
@@ -162,7 +164,7 @@ class VectorBlock(Block):
         if plan.vectors.lattices:
             codes = plan.codes_of_pieces(1).reduce([0, 1])
             return LatticeBooks(plan.vectors, plan.held, operands.codebooks, codes)
-        return ll.load_codebook(self.books_view, offsets=block)
+        return self.entry_books.load(block)
 
     def rows_of_books(self, row: ll.Scalar | int) -> list[Any]:
         """Of the tile that begins at `row`, the block of rows of each product; one where they share books."""
@@ -251,7 +253,7 @@ class VectorBlock(Block):
         """The entries of one book that a piece's codes name."""
         if isinstance(books, LatticeBooks):
             return books.lookup(codes, book, piece)
-        return ll.lookup_vectors(codes, books, book=book, part=[piece, book], dtype=self.plan.held)
+        return self.entry_books.lookup(codes, books, book, piece, self.plan.held)
 
     def added(self, codes: ll.Tile, piece: int, books: Any, factors: list[ll.Tile]) -> ll.Tile:
         """The sums of the entries of all books, in the activation type."""
@@ -392,6 +394,11 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     if spec.vectors is None or not schedule.has_wgmma:
         return False
     if schedule.multicast > 1 or schedule.kept_entries or schedule.staged_rows:
+        return False
+    if schedule.second_copies and not has_second_copies(spec):
+        return False
+    # Of blocks along K the cache has what is loaded, entries with their copies.
+    if has_second_copies(spec) and not schedule.second_copies and spec.shape_of_books[:-3]:
         return False
     tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
     # Units of so many rows that a warp has no registers for a step of each.

@@ -59,6 +59,8 @@ _NARROW_TENSOR: Final = 0.14
 """Cycles for each of shared memory and of tensor cores."""
 _NARROW_SCALED: Final = 0.195
 """For a value of a book that is scaled."""
+_NARROW_INTEGER: Final = 0.07
+"""For one of int8 besides."""
 _NARROW_COMPUTED: Final = 9.7
 """For a vector of a lattice that each thread of a warp computes."""
 _CLUSTER_SCALED: Final = 1.01
@@ -72,6 +74,8 @@ _NARROW_ENDING: Final = 0.51
 _NARROW_SHIFTED: Final = 87
 """For each stage, tile of a warp and part of a unit more than one, of codes that are no bytes: they are shifted, and
 selected out of units that are wider than the stage."""
+_NARROW_BESIDE: Final = 1.8
+"""Times for that beside entries that are scaled."""
 _NARROW_FILL: Final = 0.026
 _NARROW_SWITCH: Final = 0.019
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
@@ -151,7 +155,7 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     compute = cycles / device.cycles_per_us
     if not is_narrow:
         compute *= 1 + _HOT * math.log2(1 + compute / _HOT_US)
-    memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
+    memory = (spec.n * spec.k * vectors.stored_bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = 0.0
     if vector_order_of(spec, schedule):
         ordering = (_NARROW_ORDER_US if is_narrow else _ORDER_US) + 4.0 * m * spec.k / device.bytes_per_us
@@ -165,7 +169,7 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     products, beside = _products(plan), _read_cycles(plan, schedule.columns)
     warps = 4 * schedule.warpgroups * work.together
     waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
-    lookups = vectors.books * _lookup_cycles(spec, books)
+    lookups = vectors.books * _lookup_cycles(spec, schedule, books)
     if books.shifts_codes:
         lookups *= _NARROW_LINES
     if books.copies:
@@ -174,19 +178,21 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
         of_slice = math.pow(max(1.0, _ENOUGH_FOR_L2 / warps), _WAITING_FOR_L2) * (lookups + beside)
     of_slice += _NARROW_TENSOR * products * max(schedule.columns, 32) / 2
     if plan.are_added and vectors.has_book_scales:
-        of_slice += _NARROW_SCALED * vectors.books * 8
+        of_slice += (_NARROW_SCALED + (_NARROW_INTEGER if vectors.entries == "int8" else 0.0)) * vectors.books * 8
     if vectors.lattices:
         of_slice += _NARROW_COMPUTED * vectors.books
     cycles = _slices(schedule, work) * of_slice + _NARROW_STAGE + _segment_cycles(plan, work)
     if vectors.bits % 8:
-        cycles += _NARROW_SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
+        of_part = _NARROW_SHIFTED * (_NARROW_BESIDE if plan.are_added and vectors.has_book_scales else 1)
+        cycles += of_part * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
     if schedule.cluster > 1 and plan.are_added and vectors.has_book_scales:
         cycles *= _CLUSTER_SCALED
     ending = work.waves * (_NARROW_TILE + _NARROW_ENDING * schedule.rows * schedule.columns)
     filled = books.taken
     if books.copies:
         # Entries are loaded one by one, however short.
-        filled = max(filled, _FILLED_ENTRY * bytes_of_entries(spec) // entry_bytes(spec))
+        entries = bytes_of_entries(spec, schedule.second_copies) // entry_bytes(spec)
+        filled = max(filled, _FILLED_ENTRY * entries)
     filling = _NARROW_FILL * filled
     if plan.switches_books:
         filling += _NARROW_SWITCH * _switched_bytes(plan, books, work)
@@ -198,7 +204,7 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     slices, columns = _slices(schedule, work), schedule.columns_of_block
     products, read = _products(plan), _read_cycles(plan, columns)
-    lookups = vectors.books * _lookup_cycles(spec, books) * (_LINES if books.shifts_codes else 1.0)
+    lookups = vectors.books * _lookup_cycles(spec, schedule, books) * (_LINES if books.shifts_codes else 1.0)
     if not books.copies:
         lookups *= _OF_L2
     issued = _COMPUTED * vectors.books if vectors.lattices else 0.0
@@ -251,7 +257,7 @@ def _products(plan: VectorPlan) -> int:
 def _read_cycles(plan: VectorPlan, columns: int) -> float:
     """Of shared memory for a slice, beside entries that are looked up: operands that products read, and codes, which
     are stored and loaded."""
-    return _products(plan) * columns / 4 + 2 * _SLICE * plan.vectors.bits_per_weight / 8 / _LINE_BYTES
+    return _products(plan) * columns / 4 + 2 * _SLICE * plan.vectors.stored_bits_per_weight / 8 / _LINE_BYTES
 
 
 def _switched_bytes(plan: VectorPlan, books: Books, work: _Work) -> float:
@@ -267,7 +273,7 @@ def _segment_cycles(plan: VectorPlan, work: _Work) -> float:
     return _SEGMENT_CYCLES * values * -(-plan.schedule.stage_k // plan.segment)
 
 
-def _lookup_cycles(spec: LinearSpec, books: Books) -> float:
+def _lookup_cycles(spec: LinearSpec, schedule: Schedule, books: Books) -> float:
     """Of an SM, for the entries of `_SLICE` weights of one book."""
     vectors = spec.vectors
     assert vectors is not None
@@ -277,7 +283,7 @@ def _lookup_cycles(spec: LinearSpec, books: Books) -> float:
     size = entry_bytes(spec)
     if not books.copies:
         return lookups * _GLOBAL_CYCLES * max(1.0, size / 32)
-    passes = passes_of(spec)[books.copies.bit_length() - 1]
+    passes = passes_of(spec, schedule.second_copies)[books.copies.bit_length() - 1]
     phases = max(1, size // 4)
     return lookups * phases * passes
 

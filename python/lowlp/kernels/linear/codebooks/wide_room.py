@@ -12,7 +12,7 @@ from ..result_rows import APART_BYTES
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import LONG_COLUMNS, bytes_of_cluster, columns_stored, stores_rows, tiles_of_warp
-from .entries import bytes_of_entries, entry_bytes
+from .entries import bytes_of_entries, entry_bytes, spread_passes
 from .wide import VectorPlan
 
 _PASSES: Final = {16: (2.54, 2.37, 1.94, 1.0), 8: (2.92, 2.87, 2.64, 2.0, 1.0), 4: (3.15, 3.27, 3.22, 2.93, 2.0, 1.0)}
@@ -103,7 +103,7 @@ def bytes_of_stages(spec: LinearSpec, schedule: Schedule) -> int:
     """Of shared memory that all stages take: x, codes of whole units, scales of groups."""
     vectors = spec.vectors
     assert vectors is not None
-    codes = int(schedule.rows * max(schedule.stage_k, spec.unit_k) * vectors.bits_per_weight) // 8
+    codes = int(schedule.rows * max(schedule.stage_k, spec.unit_k) * vectors.stored_bits_per_weight) // 8
     scales = 0
     if spec.groups > 1:
         scales = schedule.rows * max(1, schedule.stage_k // spec.group_size) * NUMPY_TYPES[spec.scale].itemsize
@@ -129,9 +129,10 @@ def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
     """The books of a block, as `lowlp-place-codebooks` places them. It places the caches of two lattices, and of gate
     and up, one after the other, which then may have different copies; here they have the same."""
     sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
-    room, one = room_for_books(spec, schedule, device) // sets, bytes_of_entries(spec)
+    one = bytes_of_entries(spec, schedule.second_copies)
+    room = room_for_books(spec, schedule, device) // sets
     copies, least = 0, 0.0
-    for power, passes in enumerate(passes_of(spec)):
+    for power, passes in enumerate(passes_of(spec, schedule.second_copies)):
         # More copies are worth their memory where they save a twentieth.
         if one << power <= room and (not copies or 20 * passes <= 19 * least):
             copies, least = 1 << power, passes
@@ -143,9 +144,11 @@ def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
     return Books(copies, sets * one * copies, one * copies < unshifted and unshifted > room)
 
 
-def passes_of(spec: LinearSpec) -> tuple[float, ...]:
-    """Passes of a phase that reads the entries, by the logarithm of their copies."""
-    size = entry_bytes(spec)
+def passes_of(spec: LinearSpec, second_copies: bool = False) -> tuple[float, ...]:
+    """Passes of a phase that reads the entries, by the logarithm of their copies: one, of codes that are spread."""
+    size, spread = entry_bytes(spec), spread_passes(spec, second_copies)
+    if spread is not None:
+        return (spread,)
     passes = _PASSES[min(16, max(4, size))]
     # Entries of 32 bytes are read by halves.
     return tuple(max(2.0, count) for count in passes) if size > 16 else passes

@@ -14,11 +14,11 @@ from ..candidates import EXACT_ROWS, rows_of
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import LONG_COLUMNS, whole_columns
-from .entries import are_global, bytes_of_entries
+from .entries import are_global, bytes_of_entries, has_second_copies
 from .schedules import codebook_us
 from .wide import can_look_up_wide
 from .wide_estimates import wide_us
-from .wide_room import has_long_tile, has_room
+from .wide_room import has_long_tile, has_room, room_for_books
 
 _AS_THEY_ARE: Final = 256
 """Rows of x up to which each number has a schedule."""
@@ -103,8 +103,14 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
         # One long tile gains where entries are added before.
         if scales_on != "weights" and has_long_tile(draft):
             continue
-        if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and has_room(spec, draft, m, device):
-            yield draft
+        if not _may_fit(spec, draft, device):
+            continue
+        for second_copies in (True, False) if has_second_copies(spec) else (False,):
+            made = replace(draft, second_copies=second_copies)
+            if second_copies and room_for_books(spec, made, device) < bytes_of_entries(spec, second_copies):
+                continue
+            if can_look_up_wide(spec, made) and has_room(spec, made, m, device):
+                yield made
 
 
 def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:

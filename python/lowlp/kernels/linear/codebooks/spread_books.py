@@ -1,0 +1,61 @@
+"""Books of entries in global memory and in their cache, and the lookup of codes, which may be spread
+(docs/packed-format.md, "Codes that are spread").
+
+    spread      in global memory, of a block    in the cache
+    ''          [R, 2**b, v]                    the same
+    'copies'    [R, 2 * 2**b, v]                the same, with `Schedule.second_copies`; else each book alone, [2**b, v]
+    'exchange'  [2, 2**b, v]                    [2 * 2**b, v], of which both codes of a vector name any entry
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lowlp import language as ll
+from lowlp_runtime.spread_books import entries_at
+
+from ..schedule import Schedule
+from ..spec import LinearSpec
+from .entries import cached_shape, spread_passes
+
+
+class EntryBooks:
+    """How a block takes and reads its books.
+
+    spec       of vectors that are entries
+    codebooks  the operand
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule, codebooks: ll.Pointer) -> None:
+        vectors = spec.vectors
+        assert vectors is not None
+        self.spec, self.vectors = spec, vectors
+        self.second_copies = schedule.second_copies
+        self.is_apart = vectors.spread == "copies" and not self.second_copies
+        *blocks, books, entries, vector = spec.shape_of_books
+        self.blocks = blocks or [1, 1]
+        self.view = ll.view_global(codebooks, shape=[*self.blocks, *cached_shape(spec, self.second_copies)])
+        self.entries = ll.view_global(codebooks, shape=[*self.blocks, books * entries, vector])
+        if self.is_apart:
+            of_book = entries * vector
+            strides = [self.blocks[1] * books * of_book, books * of_book, of_book, vector, 1]
+            shape = [*self.blocks, books, 1 << vectors.bits, vector]
+            self.view = ll.view_global(codebooks, shape=shape, strides=strides)
+
+    def load(self, block: list[Any], cache: ll.CodebookCache | None = None) -> Any:
+        """The books of a block of rows and K, in their cache: one value, or one for each book."""
+        passes = spread_passes(self.spec, self.second_copies)
+        spread = None if passes is None else round(100 * passes)
+        # Beside the second copies of one book another one would have no room.
+        if self.is_apart:
+            blocks = [[*block, book] for book in range(self.vectors.books)]
+            return tuple(ll.load_codebook(self.view, offsets=each, cache=cache, spread=spread) for each in blocks)
+        return ll.load_codebook(self.view, offsets=block, cache=cache, spread=spread)
+
+    def lookup(self, codes: ll.Tile, books: Any, book: int, number: int, dtype: str) -> ll.Tile:
+        """The vectors of a book that codes [numbers, books, rows, codes] of a number name."""
+        if self.is_apart:
+            places = ll.cast(ll.part(codes, [number, book]), "uint32")
+            return ll.lookup_vectors(entries_at(places, self.vectors.bits), books[book], dtype=dtype)
+        of_one = 0 if self.vectors.spread == "exchange" else book
+        return ll.lookup_vectors(codes, books, book=of_one, part=[number, book], dtype=dtype)

@@ -66,6 +66,7 @@ static std::optional<Vectors> getVectors(const CodecField &field) {
   if (vectors.entries)
     entries = std::string(getName(*vectors.entries));
   std::vector<std::string> lattices;
+  lattices.reserve(vectors.lattices.size());
   for (Lattice lattice : vectors.lattices)
     lattices.emplace_back(getName(lattice));
   return Vectors(vectors.vector, vectors.bits, vectors.books, entries, lattices,
@@ -102,6 +103,7 @@ getSuper(const Codec &codec) {
 template <typename T>
 static std::vector<std::string> getNames(const std::vector<T> &all) {
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (T one : all)
     names.emplace_back(getName(one));
   return names;

@@ -89,6 +89,22 @@ def test_other_codes_cannot_be_spread(given: tuple[Any, ...]) -> None:
         Codec.parse(text)
 
 
+def test_clustered_codes_are_not_worse() -> None:
+    """All lanes in few banks: more of them than any count of few bits holds."""
+    codes = np.random.default_rng(0).integers(0, 64, (64, 64, 2)) * 64
+    stored = spread_codes(codes, 12, 4, "copies")[..., 0]
+    assert passes(stored, 4) < 0.7 * passes(codes[..., 0], 4)
+
+
+def test_words_of_one_book_alone_are_refused() -> None:
+    qw = random_weights(lowlp.vq(8, 12, 2), 64, 512).spread()
+    arrays, header = qw.to_arrays()
+    arrays["packed"] = np.zeros_like(arrays["packed"])
+    message = r"packed: both codes of vector 0 of row 0 name entries of one book of vec8:2x12\+1:f16"
+    with pytest.raises(lowlp.errors.LowlpValueError, match=message):
+        lowlp.QuantizedTensor.from_arrays(arrays, header)
+
+
 def test_pytorch_spreads_alike() -> None:
     torch = pytest.importorskip("torch")
     for bits, entry, spread in ((12, 8, "copies"), (12, 16, "exchange"), (11, 4, "copies")):

@@ -79,6 +79,14 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec8:2x12:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
         ("vec8:2x12+1:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights", second_copies=True)),
         ("vec8:2x12+1:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
+        (
+            "vec2:1x10+1:f16:128x256",
+            200,
+            768,
+            768,
+            "f16",
+            wide(warpgroups=2, second_copies=True),
+        ),  # switched from registers
         ("vec4:1x11+1:f16:128x256", 200, 768, 768, "f16", wide(row_tiles=2, steps=4, second_copies=True)),
         ("vec8:2x12+1:f16", 72, 520, 520, "f16", wide(steps=4)),
         ("vec16:2x8:bf16", 100, 208, 208, "bf16", wide()),

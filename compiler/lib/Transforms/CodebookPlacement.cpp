@@ -184,7 +184,7 @@ static CodebookChoice chooseAuto(const CodebookDemand &demand) {
       llvm::formatv("; the first {0} entries get {1} of 1000 accesses", fitting,
                     hits)
           .str();
-  if (2 * hits * entries < 3 * 1000 * fitting)
+  if (2 * hits * entries < 3000 * fitting)
     return {{}, needs + share + ", hardly more than others: L1 is as fast"};
   return {makeCache(demand, 0, fitting), needs + share};
 }

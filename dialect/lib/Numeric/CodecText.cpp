@@ -195,10 +195,10 @@ static Result<CodecField> parseVectors(std::string_view text) {
 /// Reads e8p+e81b.
 static Result<CodecField> parseLattices(std::string_view text) {
   std::vector<std::string> names;
-  for (size_t end = 0; end != text.npos;) {
+  for (size_t end = 0; end != std::string_view::npos;) {
     end = text.find('+');
     names.emplace_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   Result<CodecVectors> vectors = CodecVectors::create(names);
   if (!vectors)

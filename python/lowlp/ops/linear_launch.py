@@ -337,14 +337,16 @@ def _bind(
     activation = names.get(x.dtype)
     if activation not in ACTIVATIONS:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
-    if is_worth_spreading(qw.codec.vectors, *qw.shape[-2:]) and qw.words_on(x.device, activation) is None:
-        qw = qw.spread()
     kinds = []
     for argument, part in (("bias", bias), ("residual", residual)):
         if part is not None and (part.dtype not in names or part.device != x.device):
             raise _wrong_part(argument, part, x)
         kinds.append("" if part is None else names[part.dtype])
     check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
+    if is_worth_spreading(qw.codec.vectors, *qw.shape) and qw.words_on(x.device, activation) is None:
+        if captured and not qw.is_spread:
+            raise first_call_in_capture("x", math.prod(x.shape[:-1]), x.dtype)
+        qw = qw.spread()
     columns = (qw.shape[1], columns_of_y(qw, epilogue))
     strides = tuple(width if stride is None else stride for stride, width in zip(given_strides, columns, strict=False))
     aligned = aligned and not any(stride % _ALIGN_ELEMENTS for stride in strides)

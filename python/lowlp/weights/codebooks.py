@@ -112,6 +112,17 @@ def codes_of_columns(columns: AnyArray, vectors: Vectors) -> AnyArray:
     return codes
 
 
+def check_exchanged(columns: AnyArray, vectors: Vectors, first_row: int) -> None:
+    """Raises `LowlpValueError` for stored codes of two books that are one, both of which name entries of one half."""
+    halves = columns.reshape(len(columns), -1, 2) >> vectors.bits
+    wrong = np.argwhere(halves[..., 0] == halves[..., 1])
+    if wrong.size:
+        row, vector = int(wrong[0][0]) + first_row, int(wrong[0][1])
+        raise LowlpValueError(
+            f"packed: both codes of vector {vector} of row {row} name entries of one book of {vectors}"
+        )
+
+
 def parts_of_books(vectors: Vectors) -> tuple[int, tuple[tuple[tuple[int, int], ...], ...]]:
     """How many columns of the packed matrix a vector has, and for each book the columns that hold its code, with the
     lowest bit of each."""

@@ -67,9 +67,9 @@ class HeldWeights:
     @property
     def nbytes(self) -> int:
         """Bytes of host memory that these weights keep: the packed words, padding included, scales, zeros, offsets,
-        scale2, super-scales, tables and codebooks; and, after products that needed them, words of another family, words
-        of gate and up packed apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as
-        large, are not counted; of a slice its part is, whoever owns the memory."""
+        scale2, super-scales, tables and codebooks; and, after products that needed them, words of another family or
+        with spread codes, words of gate and up packed apart, and what the CPU target keeps in the order of its
+        kernels. Copies on a GPU, as large, are not counted; of a slice its part is, whoever owns the memory."""
         own = [self._words, *(array for _, array in self._meaning.arrays())]
         others = list(self._others.values())
         if self._spread is not None:

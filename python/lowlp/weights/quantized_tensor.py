@@ -33,6 +33,7 @@ from lowlp.weights.boundaries import cut_of, matrices_of, rows_of
 from lowlp.weights.codebooks import (
     GivenBooks,
     books_of,
+    check_exchanged,
     checked_vector_codes,
     codes_of_columns,
     columns_of_codes,
@@ -47,7 +48,7 @@ from lowlp.weights.held_weights import HeldWeights
 from lowlp.weights.meaning import Meaning, code_type, meaning_of, vector_meaning_of
 from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
-from lowlp.weights.words import Words, WordsForm, form_for
+from lowlp.weights.words import BAND_ELEMENTS, Words, WordsForm, form_for
 
 
 class QuantizedTensor(HeldWeights):
@@ -193,7 +194,7 @@ class QuantizedTensor(HeldWeights):
         permutation  column permutation[j] of the weights is the j-th of the words; with g_idx these are packed group by
                 group, the columns of a group in their own order
 
-        is_spread    words are those of `spread()`
+        is_spread    words are those of `spread()`: of two books that are one, each vector's codes name an entry of both
 
         The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
         packed.
@@ -201,7 +202,11 @@ class QuantizedTensor(HeldWeights):
         arguments = {name: value for name, value in locals().items() if name not in ("cls", "packed", "shape")}
         form, meaning = form_and_meaning(shape, **arguments)
         has_table = lut is not None or codebooks is not None
-        return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, has_table))
+        words = checked_words(packed, form, meaning.dtype, has_table)
+        if meaning.vectors is not None and meaning.vectors.spread == "exchange":
+            for rows in form.bands(BAND_ELEMENTS):
+                check_exchanged(form.codes(words, rows), meaning.vectors, rows.start)
+        return cls.of_parts(form, meaning, words)
 
     @classmethod
     def of_trusted_words(cls, words: Words, form: WordsForm, **parts: Any) -> QuantizedTensor:
@@ -365,15 +370,21 @@ class QuantizedTensor(HeldWeights):
         with self._lock:
             if self._spread is None:
                 meaning = replace(self._meaning, vectors=vectors.as_spread())
-                form, mine = replace(self._form, code=meaning.code), self._form
+                form, mine, words = replace(self._form, code=meaning.code), self._form, self._words
 
                 def read(rows: slice) -> Any:
-                    codes = codes_of_columns(mine.codes(self._words, rows), vectors)
+                    codes = codes_of_columns(mine.codes(words, rows), vectors)
                     return columns_of_codes(codes, vectors.as_spread())
 
                 self._spread = self.of_parts(form, meaning, form.pack_from(read))
             assert isinstance(self._spread, QuantizedTensor)
             return self._spread
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether `spread` returns at once: this tensor, or what it has made."""
+        vectors = self._meaning.vectors
+        return vectors is None or bool(vectors.spread) or not vectors.can_spread or self._spread is not None
 
     def pack_for(self, activation: object, rows: int | tuple[int, int] | None = None) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like

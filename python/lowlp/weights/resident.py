@@ -74,4 +74,5 @@ class ResidentTensor(QuantizedTensor):
     def nbytes(self) -> int:
         """Bytes of the packed words on the device, and of what `QuantizedTensor.nbytes` counts beside them."""
         kept = [*(array for _, array in self._meaning.arrays()), *self._others.values()]
+        kept += [] if self._spread is None else [self._spread.packed]
         return 4 * int(self._tensor.numel()) + sum(int(array.nbytes) for array in kept)

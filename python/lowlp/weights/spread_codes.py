@@ -19,8 +19,6 @@ _PHASE_BYTES: Final = 128
 _MOST_BYTES: Final = 16
 """Of what a lane reads at a time."""
 _ROUNDS: Final = 3
-_COUNT_BITS: Final = 4
-_WORD_BANKS: Final = 64 // _COUNT_BITS
 _AT_ONCE: Final = {"numpy": 1 << 18, "torch": 1 << 24}
 """Codes that are looked at at a time."""
 
@@ -36,7 +34,7 @@ def spread_codes(codes: Any, bits: int, entry_bytes: int, spread: str) -> Any:
     Returns int64 of the same shape, in 0 .. 2**(bits + 1) - 1.
     """
     is_numpy = isinstance(codes, np.ndarray)
-    wide = codes.astype(np.int64) if is_numpy else codes.long()
+    wide = codes.astype(np.int64) if is_numpy else codes.long().clone()
     lanes = _PHASE_BYTES // min(entry_bytes, _MOST_BYTES)
     rows, columns, books = wide.shape
     of_rows = lanes // LANES
@@ -68,30 +66,24 @@ def gathered_codes(stored: AnyArray, bits: int, spread: str) -> AnyArray:
 
 
 class _Readers:
-    """How many lanes of each group read each bank, in a field of bits each."""
+    """How many lanes of each group read each bank."""
 
     def __init__(self, groups: Any, banks: int) -> None:
-        self.counts = [groups[:, 0, 0] * 0 for _ in range(-(-banks // _WORD_BANKS))]
+        count = len(groups)
+        if isinstance(groups, np.ndarray):
+            self.counts: Any = np.zeros(count * banks, np.int64)
+            self.first: Any = np.arange(count) * banks
+        else:
+            self.counts = groups.new_zeros(count * banks)
+            self.first = groups.new_ones(count).cumsum(0) * banks - banks
 
     def of(self, bank: Any) -> Any:
         """Lanes that read a bank of each group."""
-        mask, shift = (1 << _COUNT_BITS) - 1, bank % _WORD_BANKS * _COUNT_BITS
-        if len(self.counts) == 1:
-            return self.counts[0] >> shift & mask
-        # Words are selected without a branch.
-        is_second = bank // _WORD_BANKS
-        word = self.counts[0] + (self.counts[1] - self.counts[0]) * is_second
-        return word >> shift & mask
+        return self.counts[self.first + bank]
 
     def add(self, bank: Any, number: Any) -> None:
         """Counts `number` lanes more of each group that read a bank."""
-        added = number << bank % _WORD_BANKS * _COUNT_BITS
-        if len(self.counts) == 1:
-            self.counts[0] += added
-        else:
-            is_second = bank // _WORD_BANKS
-            self.counts[0] += added * (1 - is_second)
-            self.counts[1] += added * is_second
+        self.counts[self.first + bank] += number
 
 
 def _with_copies(groups: Any, bits: int, entry_bytes: int) -> Any:

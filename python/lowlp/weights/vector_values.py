@@ -39,21 +39,6 @@ def fill_with_vectors(
             values += np.take(table, places, axis=0, mode="clip")
 
 
-def tables_of_stored_codes(meaning: Meaning, vectors: Vectors) -> list[AnyArray]:
-    """The same by the codes that packed words have: [blocks of N, blocks of K, 2**stored_bits] by v."""
-    tables = tables_of_books(meaning, vectors)
-    if not vectors.spread:
-        return tables
-    by_block = [table.reshape(-1, 1 << vectors.bits, vectors.vector) for table in tables]
-    if vectors.spread == "exchange":
-        # Both codes of a vector name entries of either book.
-        both = np.concatenate(by_block, axis=1).reshape(-1, vectors.vector)
-        return [both, both]
-    stored = np.arange(1 << vectors.stored_bits, dtype=np.uint16).reshape(1, -1, 1).repeat(vectors.books, axis=2)
-    codes = codes_of_columns(stored.reshape(1, -1), vectors)
-    return [table[:, codes[0, :, book]].reshape(-1, vectors.vector) for book, table in enumerate(by_block)]
-
-
 def tables_of_books(meaning: Meaning, vectors: Vectors) -> list[AnyArray]:
     """The entries of each book times its scale, in float32: [blocks of N, blocks of K, 2**b] by v."""
     tables = []
@@ -66,3 +51,18 @@ def tables_of_books(meaning: Meaning, vectors: Vectors) -> list[AnyArray]:
             entries = entries * meaning.book_scales[..., book, None, None]
         tables.append(np.ascontiguousarray(entries.reshape(-1, vectors.vector), np.float32))
     return tables
+
+
+def tables_of_stored_codes(meaning: Meaning, vectors: Vectors) -> list[AnyArray]:
+    """As `tables_of_books`, by the codes that packed words have: [blocks of N, blocks of K, 2**stored_bits] by v."""
+    tables = tables_of_books(meaning, vectors)
+    if not vectors.spread:
+        return tables
+    by_block = [table.reshape(-1, 1 << vectors.bits, vectors.vector) for table in tables]
+    if vectors.spread == "exchange":
+        # Both codes of a vector name entries of either book.
+        both = np.concatenate(by_block, axis=1).reshape(-1, vectors.vector)
+        return [both, both]
+    stored = np.arange(1 << vectors.stored_bits, dtype=np.uint16).reshape(1, -1, 1).repeat(vectors.books, axis=2)
+    codes = codes_of_columns(stored.reshape(1, -1), vectors)
+    return [table[:, codes[0, :, book]].reshape(-1, vectors.vector) for book, table in enumerate(by_block)]

@@ -34,12 +34,21 @@ func.func @load(%p: !lowlp.ptr<ui32>, %one: index, %zero: index) {
   return
 }
 
-!indices = !lowlp.tile<16x8xui16, local(1, 2).local(2, 1).spatial(8, 4)>
+!indices = !lowlp.tile<16x8xui32, local(1, 2).local(2, 1).spatial(8, 4)>
 // The codes of the second book, of steps 2 and 3 of a unit of 16 rows by 256 weights.
 // CHECK-LABEL: func.func @load_book
-// CHECK: lowlp.load_packed %{{.*}}[%{{.*}}, %{{.*}}] step 2 book 1 in_bounds : !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256> -> !lowlp.tile<16x8xui16,
+// CHECK: lowlp.load_packed %{{.*}}[%{{.*}}, %{{.*}}] step 2 book 1 in_bounds : !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256> -> !lowlp.tile<16x8xui32,
 func.func @load_book(%p: !lowlp.ptr<ui32>, %zero: index) {
   %v = lowlp.view_packed %p shape [16, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256>
   %q = lowlp.load_packed %v[%zero, %zero] step 2 book 1 in_bounds : !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256> -> !indices
+  return
+}
+
+// Codes that are spread have a bit more in their words.
+// CHECK-LABEL: func.func @load_spread
+// CHECK: !lowlp.packed<16x256, #lowlp.codec<vec8:2x12+1:bf16>, bf16.k256> -> !lowlp.tile<16x8xui32,
+func.func @load_spread(%p: !lowlp.ptr<ui32>, %zero: index) {
+  %v = lowlp.view_packed %p shape [16, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<16x256, #lowlp.codec<vec8:2x12+1:bf16>, bf16.k256>
+  %q = lowlp.load_packed %v[%zero, %zero] step 2 book 1 : !lowlp.packed<16x256, #lowlp.codec<vec8:2x12+1:bf16>, bf16.k256> -> !indices
   return
 }

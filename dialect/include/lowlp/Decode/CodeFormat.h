@@ -65,8 +65,9 @@ struct CodeFormat {
   std::optional<double> value(uint16_t stored) const;
   /// Bytes of a code in a matrix of codes: 1, or 2 for more than 8 bits.
   int getCodeBytes() const { return bits > 8 ? 2 : 1; }
-  /// Bits of the unsigned integers as which tiles hold indices. Codes of vectors
-  /// that fill no halves of registers have one each, as lookups take them.
+  /// Bits of the unsigned integers as which tiles hold indices. Codes of
+  /// vectors that fill no halves of registers have one each, as lookups take
+  /// them.
   int getHeldBits() const {
     if (bits <= 8)
       return bits;

@@ -60,7 +60,7 @@ def quantize_by_books(
     if block is not None and len(shape) == 3:
         books = books.reshape(shape[0], -1, *books.shape[1:])
         book_scales = None if book_scales is None else book_scales.reshape(*books.shape[:4])
-    return QuantizedTensor(
+    learnt = QuantizedTensor(
         found.codes.reshape(*shape[:-1], *found.codes.shape[1:]),
         codebooks=books,
         book_scales=book_scales,
@@ -69,6 +69,7 @@ def quantize_by_books(
         group_size=None if size == shape[-1] else size,
         activation=cast(Any, activation),
     )
+    return learnt.spread() if vq.spread else learnt
 
 
 def _block_of(vq: Vectors, book_per: BookPer, shape: tuple[int, ...]) -> tuple[int, int] | None:

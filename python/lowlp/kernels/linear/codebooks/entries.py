@@ -57,12 +57,14 @@ def bytes_of_entries(spec: LinearSpec, second_copies: bool = False) -> int:
 
 def is_worth_spreading(vectors: Vectors | None, n: int, k: int) -> bool:
     """Whether weights [n, k] with spread codes take less with few rows of x: always where two books are one; of two
-    copies of entries, which each block takes into shared memory first, where it looks up so much more."""
+    copies of entries, which each block takes into shared memory first, where it looks up so much more, and never where
+    blocks of weights have books of their own."""
     if vectors is None or not vectors.can_spread:
         return False
-    spread = vectors.as_spread()
-    if spread.spread == "exchange":
+    if vectors.as_spread().spread == "exchange":
         return True
+    if vectors.block:
+        return False
     bytes_of_book = vectors.vector * (1 if vectors.has_book_scales else 2) << vectors.bits
     return n * k // vectors.vector >= _LEAST_LOOKUPS * bytes_of_book
 

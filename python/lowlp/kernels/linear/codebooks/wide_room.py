@@ -84,7 +84,7 @@ def registers_of(plan: VectorPlan) -> int:
     """Of a thread that multiplies, at most."""
     schedule = plan.schedule
     of_piece = plan.tiles * plan.piece_k // 4
-    # Codes of a stage, of more than 8 bits as numbers of 16, and of other parts of their units.
+    # Codes of a stage, those of more than 8 bits as numbers of 16: they are cut out of words when they are looked up.
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
     codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
     registers = _BASE_REGISTERS + _accumulators(plan) + 3 * of_piece + codes

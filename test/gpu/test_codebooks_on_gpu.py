@@ -52,6 +52,25 @@ def test_products(vector: int, bits: int, books: int, entries: str, n: int, k: i
     check(weights(vector, bits, books, entries, n, k, block), books == 1 or entries != "f16")
 
 
+@pytest.mark.parametrize(
+    ("vector", "bits", "books", "entries", "n", "k", "block"),
+    [
+        (8, 12, 2, "f16", 1000, 1024, None),  # either order of two books
+        (8, 12, 2, "int8", 520, 4096, None),  # a second place of each entry
+        (8, 12, 1, "f16", 300, 520, None),
+        (4, 10, 2, "f8e4m3", 256, 2048, (64, 512)),
+        (8, 12, 2, "f16", 256, 1024, (64, 512)),
+    ],
+)
+def test_spread_codes(vector: int, bits: int, books: int, entries: str, n: int, k: int, block: Any) -> None:
+    spread = weights(vector, bits, books, entries, n, k, block).spread()
+    assert spread.codec.vectors is not None and spread.codec.vectors.spread
+    check(spread, books == 1)
+    rows = torch.tensor([n - 1, 0, 7], device="cuda")
+    found = lowlp.embedding(rows, spread, out_dtype="f32")
+    assert np.array_equal(found.cpu().numpy(), spread.dequantize()[rows.cpu().numpy()])
+
+
 @pytest.mark.parametrize("name", ["e8p", "e8p+e81b", "e8p+e8p"])
 def test_computed_books(name: str) -> None:
     random = np.random.default_rng(5)

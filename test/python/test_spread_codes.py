@@ -5,8 +5,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from test_linear_codebooks import weights
 
 import lowlp
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.program import has_codebook_program
+from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
+from lowlp.kernels.linear.operands import spec_for
 from lowlp.numeric.codec import Codec
 from lowlp.weights.spread_codes import gathered_codes, spread_codes
 from lowlp_runtime.spread_books import entries_at, second_places, with_second_places
@@ -162,3 +167,19 @@ def test_products_and_rows_are_those_of_the_weights(given: tuple[Any, ...]) -> N
         assert np.array_equal(lowlp.linear(np.eye(k, dtype=np.float16), qw).T, qw.dequantize().astype(np.float16))
     rows = np.array([5, 95, 0])
     assert np.array_equal(lowlp.embedding(rows, qw, out_dtype="f32"), qw.dequantize()[rows])
+
+
+@pytest.mark.parametrize(
+    ("codec", "group"),
+    [("vec8:2x12+1:f8e4m3:32x*", 128), ("vec4:2x10+1:f8e4m3:64x512", 2048), ("vec8:2x12+1:f16:64x512", 2048)],
+)
+def test_books_of_blocks_have_schedules(codec: str, group: int) -> None:
+    """Of every number of rows: those that take no stages, those that do, and many."""
+    vectors = Codec.parse(f"{codec} channel f16").vectors
+    assert vectors is not None and vectors.spread
+    for n, k in ((512, 768 if group == 128 else 2048), (4096, 4096)):
+        qw = weights(np.random.default_rng(0), vectors, n, k, min(group, k))
+        spec = spec_for(qw, "f16", "f32", aligned=True)
+        for m in (1, 9, 60, 130, 1024):
+            schedule = schedule_for(spec, m)
+            assert has_codebook_program(spec, schedule) or can_look_up_wide(spec, schedule)

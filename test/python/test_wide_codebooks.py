@@ -75,20 +75,14 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec4:1x8:f16", 100, 640, 64, "f16", wide()),  # several groups in a stage
         ("vec2:1x8:f16", 100, 200, 200, "f16", wide(column_tiles=2, columns=16)),
         ("vec8:4x8:int8", 72, 136, 136, "bf16", wide(scales_on="weights")),
-        # Codes that are spread: the first copies alone, both, of blocks, and two books that are one.
+        # Codes that are spread: the first copies alone, both, those of blocks, and two books that are one.
         ("vec8:2x12:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
         ("vec8:2x12+1:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights", second_copies=True)),
         ("vec8:2x12+1:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
-        (
-            "vec2:1x10+1:f16:128x256",
-            200,
-            768,
-            768,
-            "f16",
-            wide(warpgroups=2, second_copies=True),
-        ),  # switched from registers
+        ("vec2:1x10+1:f16:128x256", 200, 768, 768, "f16", wide(warpgroups=2, second_copies=True)),
         ("vec4:1x11+1:f16:128x256", 200, 768, 768, "f16", wide(row_tiles=2, steps=4, second_copies=True)),
         ("vec8:2x12+1:f16", 72, 520, 520, "f16", wide(steps=4)),
+        ("vec4:2x13+1:f16:128x256", 200, 768, 768, "f16", wide(row_tiles=2, steps=4)),
         ("vec16:2x8:bf16", 100, 208, 208, "bf16", wide()),
         ("vec16:1x2:f16", 70, 1024, 1024, "f16", wide(share_tiles=False)),
         ("vec8:1x16:f16", 33, 128, 128, "f16", wide(cluster=2, steps=1)),

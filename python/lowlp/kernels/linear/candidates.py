@@ -16,6 +16,7 @@ from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
 
+from .codebooks.entries import needs_second_copies
 from .codebooks.program import has_books_of_tile
 from .estimates import keeping_us
 from .fitting import ending_numbers, fits, fitted
@@ -143,7 +144,8 @@ def plain_schedule(spec: LinearSpec, m: int) -> Schedule:
     sums = 2 if spec.vectors is None or not spec.vectors.has_book_scales else spec.vectors.books + 1
     columns = min(columns, max(8, 2 * _PLAIN_ACCUMULATORS // (sums * spec.rows_of_unit) // 8 * 8))
     most = min(units, 4 * spec.unit_k // UNIT_K)
-    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= most and _are_of_one_book(spec, warps)))
+    warps = max(warps for warps in (1, 2, 4) if warps <= most and _are_of_one_book(spec, warps))
+    return Schedule(columns, warps, second_copies=needs_second_copies(spec))
 
 
 def _are_of_one_book(spec: LinearSpec, warps: int) -> bool:

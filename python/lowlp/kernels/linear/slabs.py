@@ -25,7 +25,7 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
 from lowlp.schedules.device import Device
 
-from .codebooks.entries import are_global, bytes_of_entries, has_second_copies
+from .codebooks.entries import are_global, bytes_of_entries, needs_second_copies
 from .codebooks.wide import VectorBlock, VectorPlan, can_look_up_wide
 from .operand_list import parameters_as_meant
 from .parts import Arguments, as_f32, views_of_weights
@@ -75,8 +75,7 @@ def slab_schedule(spec: LinearSpec) -> Schedule | None:
         if spec.vectors is not None:
             # Several books are added before scales; of one there is nothing to add.
             schedule = schedule if spec.vectors.books > 1 else replace(schedule, scales_on="accumulators")
-            # Books of blocks are cached as they are.
-            schedule = replace(schedule, second_copies=has_second_copies(spec) and bool(spec.vectors.block))
+            schedule = replace(schedule, second_copies=needs_second_copies(spec))
             if can_look_up_wide(spec, schedule):
                 return schedule
         elif can_go_wide(spec, schedule):

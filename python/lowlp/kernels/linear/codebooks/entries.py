@@ -74,6 +74,11 @@ def has_second_copies(spec: LinearSpec) -> bool:
     return spec.vectors is not None and spec.vectors.spread == "copies"
 
 
+def needs_second_copies(spec: LinearSpec) -> bool:
+    """Whether a cache always has both copies of entries: blocks' books are copied as they are."""
+    return has_second_copies(spec) and bool(spec.shape_of_books[:-3])
+
+
 def spread_passes(spec: LinearSpec, second_copies: bool = False) -> float | None:
     """Passes of a phase that reads entries by codes that are spread; None where they are not."""
     vectors = spec.vectors

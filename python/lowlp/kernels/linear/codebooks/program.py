@@ -42,7 +42,7 @@ from ..parts import (
 )
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .entries import are_global, has_second_copies
+from .entries import are_global, has_second_copies, needs_second_copies
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .program_plan import ProgramPlan
@@ -407,7 +407,7 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.second_copies and not has_second_copies(spec):
         return False
-    if has_second_copies(spec) and not schedule.second_copies and spec.shape_of_books[:-3]:
+    if needs_second_copies(spec) and not schedule.second_copies:
         return False
     most_kept = 1 << plan.vectors.bits if may_keep_entries(spec, schedule) else 0
     if schedule.kept_entries > most_kept:

@@ -19,7 +19,15 @@ from lowlp.schedules.device import Device
 from ..candidates import EXACT_ROWS, FEW_ROWS, plain_schedule
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .entries import are_global, bytes_of_entries, entry_bytes, has_bytes, has_second_copies, spread_passes
+from .entries import (
+    are_global,
+    bytes_of_entries,
+    entry_bytes,
+    has_bytes,
+    has_second_copies,
+    needs_second_copies,
+    spread_passes,
+)
 from .program import has_codebook_program, may_keep_entries
 
 _COLUMNS: Final = (8, 16, 32, 64)
@@ -173,7 +181,8 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int, columns:
         row_tiles = tiles * (spec.rows_of_unit // 16)
         if row_tiles > 16 or (steps > 1 and steps * spec.unit_k > _MOST_STAGE_K):
             continue
-        schedule = Schedule(columns, warps, stages=stages, row_tiles=row_tiles, steps=steps, splits=splits)
+        draft = Schedule(columns, warps, stages=stages, row_tiles=row_tiles, steps=steps, splits=splits)
+        schedule = replace(draft, second_copies=needs_second_copies(spec))
         # The assembler counts four warps at a time.
         fits = _registers(spec, schedule) <= min(_MOST_REGISTERS, _REGISTERS // (-(-warps // 4) * 128))
         # Books go where there is room, x does not: but those that would fit are not kept out by it.
@@ -212,12 +221,12 @@ def with_second_copies(spec: LinearSpec, schedule: Schedule, device: Device) -> 
 
 
 def _keeps_both(spec: LinearSpec, schedule: Schedule, resident: int, device: Device) -> bool:
-    """Whether shared memory has room for both copies of entries whose codes name one of two, in so many blocks. Books
-    of blocks of weights are cached as they are."""
+    """Whether shared memory has room for both copies of entries whose codes name one of two, in so many blocks, or
+    has both whatever there is."""
     if not has_second_copies(spec):
         return False
     taken = bytes_of_entries(spec, True) + _x_bytes(spec, schedule) + _BLOCK_BYTES
-    return taken * resident <= device.shared_bytes or len(spec.shape_of_books) > 3
+    return taken * resident <= device.shared_bytes or needs_second_copies(spec)
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:

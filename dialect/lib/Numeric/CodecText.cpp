@@ -269,7 +269,7 @@ static Result<Codec> parseCodec(std::string_view text) {
     size_t end = word.find(':');
     parts.superScale = std::string(word.substr(0, end));
     Result<CodecGroup> super =
-        parseGroup(end == word.npos ? "" : word.substr(end + 1));
+        parseGroup(end == std::string_view::npos ? "" : word.substr(end + 1));
     if (!super)
       return Error{"super_" + super.error()};
     parts.superGroup = *super;

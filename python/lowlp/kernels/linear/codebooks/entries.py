@@ -43,7 +43,7 @@ def cached_shape(spec: LinearSpec, second_copies: bool = False) -> tuple[int, ..
     books, entries, vector = vectors.books, 1 << vectors.bits, vectors.vector
     if vectors.spread == "exchange":
         return books * entries, vector
-    return books, entries << second_copies, vector
+    return books, entries << (second_copies or needs_second_copies(spec)), vector
 
 
 def bytes_of_entries(spec: LinearSpec, second_copies: bool = False) -> int:

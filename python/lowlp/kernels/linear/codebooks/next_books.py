@@ -14,7 +14,7 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
 
 from ..spec import LinearSpec
-from .entries import cached_shape, needs_second_copies
+from .entries import cached_shape
 from .spread_books import EntryBooks
 
 _MOST_BYTES: Final = 64
@@ -23,7 +23,7 @@ _MOST_BYTES: Final = 64
 
 def _entries_layout(spec: LinearSpec, threads: int) -> Layout:
     """How threads hold the entries of all books of a block, [entries, values], whole ones each."""
-    *entries, vector = cached_shape(spec, needs_second_copies(spec))
+    *entries, vector = cached_shape(spec)
     rounds = -(-math.prod(entries) // threads)
     return local(rounds, 1) * spatial(threads, 1) * local(1, vector)
 

@@ -373,8 +373,7 @@ class QuantizedTensor(HeldWeights):
                 form, mine, words = replace(self._form, code=meaning.code), self._form, self._words
 
                 def read(rows: slice) -> Any:
-                    codes = codes_of_columns(mine.codes(words, rows), vectors)
-                    return columns_of_codes(codes, vectors.as_spread())
+                    return columns_of_codes(codes_of_columns(mine.codes(words, rows), vectors), vectors.as_spread())
 
                 self._spread = self.of_parts(form, meaning, form.pack_from(read))
             assert isinstance(self._spread, QuantizedTensor)

@@ -79,6 +79,11 @@ def needs_second_copies(spec: LinearSpec) -> bool:
     return has_second_copies(spec) and bool(spec.shape_of_books[:-3])
 
 
+def can_keep(spec: LinearSpec, second_copies: bool) -> bool:
+    """Whether a cache may have both copies of entries, or one, as `Schedule.second_copies` says."""
+    return has_second_copies(spec) if second_copies else not needs_second_copies(spec)
+
+
 def spread_passes(spec: LinearSpec, second_copies: bool = False) -> float | None:
     """Passes of a phase that reads entries by codes that are spread; None where they are not."""
     vectors = spec.vectors

@@ -42,7 +42,7 @@ from ..parts import (
 )
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .entries import are_global, has_second_copies, needs_second_copies
+from .entries import are_global, can_keep
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .program_plan import ProgramPlan
@@ -405,9 +405,7 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     plan = ProgramPlan(spec, schedule)
     if schedule.warpgroups or not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
         return False
-    if schedule.second_copies and not has_second_copies(spec):
-        return False
-    if needs_second_copies(spec) and not schedule.second_copies:
+    if not can_keep(spec, schedule.second_copies):
         return False
     most_kept = 1 << plan.vectors.bits if may_keep_entries(spec, schedule) else 0
     if schedule.kept_entries > most_kept:

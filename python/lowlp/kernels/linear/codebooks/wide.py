@@ -39,7 +39,7 @@ from ..spec import LinearSpec
 from ..warpgroup_layouts import Layouts, Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from ..wide_factors import of_rows
-from .entries import has_second_copies, needs_second_copies
+from .entries import can_keep
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
@@ -395,9 +395,7 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.multicast > 1 or schedule.kept_entries or schedule.staged_rows:
         return False
-    if schedule.second_copies and not has_second_copies(spec):
-        return False
-    if needs_second_copies(spec) and not schedule.second_copies:
+    if not can_keep(spec, schedule.second_copies):
         return False
     tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
     # Units of so many rows that a warp has no registers for a step of each.

@@ -104,8 +104,10 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
     if stored.get(name) is None:
         raise LowlpValueError(f"qw: has no {name}, which the kernel takes as its operand {operand.name!r}")
     array = np.asarray(stored[name])
-    if operand.transform == "unfill":
-        return filled(array, entries)[1]
+    # So that f16 holds the sums of entries of several books.
+    room = (array.shape[-3] - 1).bit_length() if "sums" in operand.transform.split() else 0
+    if operand.transform.startswith("unfill"):
+        return filled(array, entries, room)[1]
     if not operand.is_array:
         if array.size != 1:
             raise LowlpValueError(
@@ -114,7 +116,7 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
             )
         return float(array.reshape(())[()])
     if operand.transform.startswith("filled"):
-        array = filled(array, entries)[0]
+        array = filled(array, entries, room)[0]
     if operand.transform.endswith("copies"):
         array = with_second_places(array)
     if operand.transform == "by_group":
@@ -149,12 +151,12 @@ def _at_wide_address(array: NDArray[Any]) -> NDArray[Any]:
     return copied
 
 
-def filled(entries: NDArray[Any], element: str) -> tuple[NDArray[Any], float]:
+def filled(entries: NDArray[Any], element: str, room: int = 0) -> tuple[NDArray[Any], float]:
     """The entries of tables times a power of two, in the type `element`, 'f16' or 'bf16' (as bits, uint16), and the
     inverse of that power.
 
-    The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15; or in bf16 between
-    1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power
+    The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15, or 2^(15 - room); or
+    in bf16 between 1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power
     makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that become subnormal
     are 2^-29 of the largest or less.
 
@@ -163,7 +165,7 @@ def filled(entries: NDArray[Any], element: str) -> tuple[NDArray[Any], float]:
     import numpy as np
 
     largest = float(np.abs(entries.astype(np.float64)).max())
-    exponent = TABLE_EXPONENT[element] - int(np.frexp(largest)[1]) if largest else 0
+    exponent = TABLE_EXPONENT[element] - room - int(np.frexp(largest)[1]) if largest else 0
     factor = 2.0 ** min(max(exponent, _LEAST_POWER), _MOST_POWER)
     bits = _rounded_bits(entries, factor, element)
     if (bits & 0x7FFF).max() >= _INFINITY[element]:

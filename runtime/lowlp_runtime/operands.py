@@ -66,7 +66,10 @@ TRANSFORMS: Final = {
     "filled": ("lut", "codebooks"),
     "copies": ("codebooks",),
     "filled copies": ("codebooks",),
+    "filled sums": ("codebooks",),
+    "filled sums copies": ("codebooks",),
     "unfill": ("lut_unscale", "codebooks_unscale"),
+    "unfill sums": ("codebooks_unscale",),
     _FIT: ("fit", "unfit"),
 }
 """What makes an operand of a stored array -> the roles that may have it.
@@ -78,6 +81,7 @@ TRANSFORMS: Final = {
     apart     the words of gate and up, whose rows are no whole units, packed each by itself, one after the other
     filled    entries times the power of two that brings the largest to the top of the element's range, rounded
     unfill    the inverse of that power, a number
+    sums      after either, of R books: a power of two that brings R times the largest entry there at most
     copies    entries twice, in two orders (`spread_books`); after 'filled' of those that are filled
     fit       text of a `weight_range.Fit`: the power of two by which f16 holds all weights, a number for role 'fit',
               and its inverse for 'unfit'

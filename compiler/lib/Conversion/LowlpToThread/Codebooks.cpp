@@ -47,7 +47,10 @@ EntryPlans lowlp::planEntries(Operation *root) {
     EntryPlan &plan = plans[op.getCodebook().getType()];
     plan.isRaised &= llvm::all_of(op->getUsers(), [](Operation *user) {
       auto cast = dyn_cast<CastOp>(user);
-      return cast && cast.getType().getElementType().isF16();
+      if (!cast)
+        return false;
+      Type to = cast.getType().getElementType();
+      return to.isF16() || to.isSignedInteger(16);
     });
   });
   return plans;

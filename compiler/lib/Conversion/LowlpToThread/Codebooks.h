@@ -27,7 +27,7 @@ struct EntryPlan {
   /// To which entries in global memory are aligned, wherever they come from.
   int64_t alignBytes = 0;
   /// Bytes q are held as q + 128 in shared memory and registers: of si8, where
-  /// all that is looked up is cast to f16, which takes them so.
+  /// all that is looked up is cast to f16 or si16, which take them so.
   bool isRaised = false;
 };
 

@@ -4,10 +4,11 @@
 // instructions for two values:
 //
 //   si8 to f16        bytes q + 128 become the low bytes of halves 0x64..,
-//   which
-//                     are 1024 + q + 128; 1152 is taken off, exactly. 128 is
-//                     added as entries are loaded into the cache, where all
-//                     that is looked up is cast so
+//                     which are 1024 + q + 128; 1152 is taken off, exactly. 128
+//                     is added as entries are loaded into the cache, where all
+//                     that is looked up is cast so, or to si16
+//   si8 to si16       the same bytes become those of integers, and 128 is taken
+//                     off
 //   si8 to bf16       the low 7 bits become those of bf16 0x43.., which are 128
 //                     + them; 128, or 256 where the byte is negative, is taken
 //                     off, exactly
@@ -60,6 +61,8 @@ public:
       return arith::SubFOp::create(builder, loc, bits, sign);
     }
     Value halves = asHalves(pairs, type);
+    if (to.isInteger())
+      return arith::SubIOp::create(builder, loc, halves, constant(type, 128));
     if (from.isInteger())
       return arith::SubFOp::create(builder, loc, halves, constant(type, 1152));
     if (to.isF16())
@@ -75,9 +78,11 @@ private:
         builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
   }
   Value constant(VectorType type, double value) {
-    return arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(type, builder.getFloatAttr(to, value)));
+    Attribute number = builder.getI16IntegerAttr(static_cast<int16_t>(value));
+    if (!to.isInteger())
+      number = builder.getFloatAttr(to, value);
+    return arith::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(type, number));
   }
   Value mask(Value word, uint32_t bits) {
     return arith::AndIOp::create(builder, loc, word, i32(bits));
@@ -104,7 +109,8 @@ private:
     Value bytes = word;
     if (!isRaised)
       bytes = arith::XOrIOp::create(builder, loc, word, i32(0x80808080));
-    return prmt(bytes, i32(0x64646464), pair == 0 ? 0x4140 : 0x4342);
+    return prmt(bytes, i32(to.isF16() ? 0x64646464 : 0),
+                pair == 0 ? 0x4140 : 0x4342);
   }
 
   Value placeFloat(Value word, int64_t pair) {
@@ -153,8 +159,9 @@ struct EntryCastPattern : OpConversionPattern<CastOp> {
     auto lookup = op.getSource().getDefiningOp<LookupVectorsOp>();
     Type from = op.getSource().getType().getElementType();
     Type to = op.getType().getElementType();
-    bool isKnown = (from.isSignedInteger(8) || isa<Float8E4M3FNType>(from)) &&
-                   (to.isF16() || to.isBF16());
+    bool isKnown = (from.isSignedInteger(8) && to.isSignedInteger(16)) ||
+                   ((from.isSignedInteger(8) || isa<Float8E4M3FNType>(from)) &&
+                    (to.isF16() || to.isBF16()));
     if (!lookup || !isKnown)
       return rewriter.notifyMatchFailure(op, "not a cast of entries");
     bool isRaised = plans.lookup(lookup.getCodebook().getType()).isRaised;

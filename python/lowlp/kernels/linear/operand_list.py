@@ -142,8 +142,9 @@ def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:
         yield Operand("codebooks", "codebooks", str(vectors.entries), shape, copies)
         yield Operand("book_scales", "book_scales", "f32", shape[:-2])
         return
-    yield Operand("codebooks", "codebooks", spec.activation, shape, f"filled {copies}".strip())
-    yield Operand("codebooks_unscale", "codebooks_unscale", "f32", transform="unfill")
+    sums = "sums " if vectors.books > 1 and spec.activation == "f16" else ""
+    yield Operand("codebooks", "codebooks", spec.activation, shape, f"filled {sums}{copies}".strip())
+    yield Operand("codebooks_unscale", "codebooks_unscale", "f32", transform=f"unfill {sums}".strip())
 
 
 def parameters_of(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Parameter]:

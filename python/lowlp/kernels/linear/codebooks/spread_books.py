@@ -9,14 +9,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp_runtime.spread_books import entries_at
 
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from .book_sums import Placed
 from .entries import cached_shape, spread_passes
+
+PLACED_INT8: Final = Placed(middle=128, unit=1)
 
 
 class EntryBooks:
@@ -51,6 +54,11 @@ class EntryBooks:
             blocks = [[*block, book] for book in range(self.vectors.books)]
             return tuple(ll.load_codebook(self.view, offsets=each, cache=cache, spread=spread) for each in blocks)
         return ll.load_codebook(self.view, offsets=block, cache=cache, spread=spread)
+
+    def placed(self, codes: ll.Tile, books: Any, book: int, number: int) -> ll.Tile:
+        """The entries q of int8 as halves whose bits are q + 128."""
+        raised = ll.cast(self.lookup(codes, books, book, number, "int8"), "int16") + 128
+        return ll.view(raised, dtype="f16", layout=raised.layout)
 
     def lookup(self, codes: ll.Tile, books: Any, book: int, number: int, dtype: str) -> ll.Tile:
         """The vectors of a book that codes [numbers, books, rows, codes] of a number name."""

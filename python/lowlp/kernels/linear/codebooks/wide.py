@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
+from lowlp.numeric.vectors import Vectors
 from lowlp_runtime.vector_order import LANES, padded_columns
 
 from ..parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
@@ -39,17 +40,13 @@ from ..spec import LinearSpec
 from ..warpgroup_layouts import Layouts, Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from ..wide_factors import of_rows
+from .book_sums import Factors, Placed, factors_of_entries, factors_of_placed, sum_of_entries, sum_of_placed
 from .entries import can_keep
-from .lattice_books import LatticeBooks
+from .lattice_books import PLACED_LATTICE, LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
 from .program import has_books_of_tile
-from .spread_books import EntryBooks
-
-_LEAST_SCALE: Final = 2.0**-126
-_HEADROOM: Final = 2.0**5
-"""By which sums of entries of 8 bits, at most 4 x 448, are multiplied: f16 then rounds small ones less."""
-
+from .spread_books import PLACED_INT8, EntryBooks
 
 class VectorPlan(Plan):
     """The numbers and layouts that spec and schedule fix, beside those of any kernel by warpgroups.
@@ -60,6 +57,7 @@ class VectorPlan(Plan):
     block_rows, block_k  that share books
     are_added   entries of several books before they are multiplied
     held        the type that entries have then
+    placed      how numbers of books that are added are placed in halves; None where entries are added
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -78,6 +76,7 @@ class VectorPlan(Plan):
         self.parts_of_unit = spec.unit_k // self.span_k
         self.are_added = self.on_weights and vectors.books > 1
         self.held = "f16" if self.are_added and vectors.has_book_scales else spec.activation
+        self.placed = _placed(vectors) if self.are_added else None
         self.warps = 4 * schedule.warpgroups
         self.segment_in_stage = schedule.stage_k if self.is_one else min(self.segment, schedule.stage_k)
 
@@ -210,23 +209,17 @@ class VectorBlock(Block):
             held = block
         return books, entries, held
 
-    def factors(self, product: int, stage: ll.Scalar | int, row: ll.Scalar | int) -> tuple[list[Any], Any]:
-        """What the entries of each book are multiplied by before they are added, tiles of f16, and what their sums are,
-        of books of 8 bits: their scales, all divided by the largest where there are several. None and the power of two
-        of books without scales."""
+    def factors(self, product: int, stage: ll.Scalar | int, row: ll.Scalar | int) -> Factors:
+        """What the entries of books are multiplied by, and their sums."""
         plan, operands = self.plan, self.operands
         if not plan.vectors.has_book_scales:
-            return [], operands.codebooks_unscale
+            return Factors((), None, operands.codebooks_unscale)
         rows = self.rows_of_books(row)
         at = [rows[product % len(rows)], stage // plan.stages_of_block if plan.switches_books else 0]
         scales = [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(plan.vectors.books)]
-        if len(scales) == 1:
-            return [], scales[0]
-        largest: Any = _LEAST_SCALE
-        for scale in scales:
-            largest = ll.maximum(largest, ll.maximum(scale, scale * -1.0))
-        shares = [ll.full(scale / largest * _HEADROOM, "f32", shape=[1]) for scale in scales]
-        return [ll.cast(share, "f16") for share in shares], largest * (1 / _HEADROOM)
+        if plan.placed is None:
+            return factors_of_entries(scales)
+        return factors_of_placed(scales, plan.placed, plan.schedule.threads)
 
     def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """The codes of a span of a stage, of all books, as [piece, book, rows, codes]; of computed books with bytes of
@@ -255,28 +248,22 @@ class VectorBlock(Block):
             return books.lookup(codes, book, piece)
         return self.entry_books.lookup(codes, books, book, piece, self.plan.held)
 
-    def added(self, codes: ll.Tile, piece: int, books: Any, factors: list[ll.Tile]) -> ll.Tile:
+    def added(self, codes: ll.Tile, piece: int, books: Any, factors: Factors) -> ll.Tile:
         """The sums of the entries of all books, in the activation type."""
-        plan = self.plan
-        of_books = [self.entries(codes, piece, book, books) for book in range(plan.vectors.books)]
-        if factors:
-            total = of_books[0] * factors[0]
-            for entry, factor in zip(of_books[1:], factors[1:], strict=True):
-                total = ll.fma(entry, factor, total)
-            return total if plan.spec.activation == plan.held else ll.cast(total, plan.spec.activation)
-        # Entries of f16 fill its range, which a sum of several would leave.
-        share = self.share_of_book
-        total = of_books[0] if share == 1.0 else of_books[0] * share
-        for entry in of_books[1:]:
-            total = total + entry if share == 1.0 else ll.fma(entry, share, total)
-        return total
+        plan, count = self.plan, self.plan.vectors.books
+        if plan.placed is None:
+            total = sum_of_entries([self.entries(codes, piece, book, books) for book in range(count)], factors)
+        else:
+            numbers, parts = self.placed_numbers(codes, piece, books)
+            values = [self.entries(codes, piece, book, books) for book in range(2, count)]
+            total = sum_of_placed(numbers, values, factors, parts)
+        return total if plan.spec.activation == plan.held else ll.cast(total, plan.spec.activation)
 
-    @property
-    def share_of_book(self) -> float:
-        """A power of two by which entries of several books are multiplied before they are added."""
-        plan = self.plan
-        is_plain = plan.are_added and not plan.vectors.has_book_scales and plan.spec.activation == "f16"
-        return 1.0 / (1 << (plan.vectors.books - 1).bit_length()) if is_plain else 1.0
+    def placed_numbers(self, codes: ll.Tile, piece: int, books: Any) -> tuple[list[ll.Tile], ll.Tile | None]:
+        """The numbers that a piece's codes name in the first two books, as `sum_of_placed` takes them."""
+        if isinstance(books, LatticeBooks):
+            return [books.placed(codes, book, piece) for book in range(2)], books.parts_of_placed
+        return [self.entry_books.placed(codes, books, book, piece) for book in range(2)], None
 
     def with_piece(self, results: list[ll.Tile], part: int, x_tiles: list[ll.Tile], weights: list[ll.Tile]) -> None:
         """Adds the products of a part's piece, one for each tile of columns, and each of `weights`."""
@@ -317,7 +304,7 @@ class VectorBlock(Block):
                         loaded[part, span] = self.codes_of(part, span, stage, row)
                     codes, book = loaded[part, span], books[part % len(books)]
                     if plan.are_added:
-                        weights = [self.added(codes, in_span, book, made[part % products][0])]
+                        weights = [self.added(codes, in_span, book, made[part % products])]
                     else:
                         weights = [self.entries(codes, in_span, b, book) for b in range(plan.vectors.books)]
                     self.with_piece(results, part, x_tiles, weights)
@@ -336,7 +323,7 @@ class VectorBlock(Block):
             for part in range(plan.parts)
         ]
         return tuple(
-            ll.fma(scales[part * products + product], results[index] * made[product][1], acc[index])
+            ll.fma(scales[part * products + product], results[index] * made[product].unscale, acc[index])
             for index, (part, _, product) in enumerate(plan.accumulators)
         )
 
@@ -350,15 +337,21 @@ class VectorBlock(Block):
     def whole(self, accumulators: tuple[ll.Tile, ...], part: int, row: ll.Scalar) -> tuple[ll.Tile, ...]:
         """Accumulators times all that they share: powers of two, and the scales of books and rows."""
         plan, spec = self.plan, self.plan.spec
-        inverse = 1.0 / self.share_of_book
         if not plan.is_one:
-            return accumulators if inverse == 1.0 else tuple(acc * inverse for acc in accumulators)
+            return accumulators
         found = []
         for product, acc in enumerate(accumulators):
-            factor = (self.made[product] if self.made else self.factors(product, 0, row))[1]
+            factors = self.made[product] if self.made else self.factors(product, 0, row)
             scale = self.asked_of_rows[part * spec.products + product]["scales"]
-            found.append(acc * (factor if inverse == 1.0 else factor * inverse) * as_f32(scale, spec.scale))
+            found.append(acc * factors.unscale * as_f32(scale, spec.scale))
         return tuple(found)
+
+
+def _placed(vectors: Vectors) -> Placed | None:
+    """How numbers of books with scales are placed in halves; None of entries of f16, bf16 and e4m3."""
+    if vectors.lattices:
+        return PLACED_LATTICE
+    return PLACED_INT8 if vectors.entries == "int8" else None
 
 
 def _one_of(parts: list[ll.Tile], number: ll.Scalar) -> ll.Tile:

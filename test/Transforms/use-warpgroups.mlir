@@ -405,3 +405,33 @@ lowlp.kernel @other_bits(%p: !lowlp.ptr<ui32>) attributes {grid = affine_map<() 
   lowlp.print_tile "d", %d : !sum
   lowlp.return
 }
+
+// -----
+
+// Two slices of K, each a warpgroup's: operand b is a tile [slices, N, K of a slice], turned and seen as [K, N].
+!ring = !lowlp.shared<3x2x16x32xf16, local(3, 2, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)>
+!a = !lowlp.tile<64x64xf16, spatial(1, 2).spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<2x16x32xf16, spatial(2, 1, 1).reduce(spatial(1, 1, 1, 4), dims=[3]).column_local(1, 2, 2).local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)>
+!xs = !lowlp.tile<2x32x16xf16, spatial(2, 1, 1).reduce(spatial(1, 1, 1, 4), dims=[3]).local(1, 2, 2).local(1, 2, 1).column_spatial(1, 4, 8).local(1, 2, 1)>
+!xt = !lowlp.tile<64x16xf16, spatial(2, 1).reduce(spatial(1, 1, 4), dims=[2]).local(2, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: lowlp.kernel @slices
+// CHECK-SAME: lowlp.report = {warpgroups = ["1 of 1 products by warpgroups, at most 2 in flight"]
+// CHECK: lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}, %c0, %c0, %c0] : !lowlp.tile<64x64xf16, {{.*}}>, !lowlp.shared<3x2x16x32xf16, {{.*}}> -> !lowlp.accumulators<128x16xf32,
+// CHECK-NOT: lowlp.dot
+// CHECK-NOT: lowlp.load_shared
+lowlp.kernel @slices(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 256 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %stage = arith.index_cast %n : i32 to index
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  %ring = lowlp.alloc_shared : !ring
+  %t = lowlp.load_shared %ring[%stage, %c0, %c0, %c0] in_bounds : !ring -> !x
+  %turned = lowlp.transpose %t [0, 2, 1] : !x -> !xs
+  %b = lowlp.view %turned : !xs -> !xt
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %d = lowlp.dot %a, %b, %zeros : !a, !xt, !sum
+  lowlp.print_tile "d", %d : !sum
+  lowlp.return
+}

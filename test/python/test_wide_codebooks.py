@@ -87,6 +87,12 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec16:1x2:f16", 70, 1024, 1024, "f16", wide(share_tiles=False)),
         ("vec8:1x16:f16", 33, 128, 128, "f16", wide(cluster=2, steps=1)),
         ("e8p", 40, 256, 256, "f16", wide()),
+        # Slices of stages, which warpgroups have each: of several units, ragged stages, two tiles of rows, a cluster.
+        ("e8p", 100, 640, 640, "f16", wide(warpgroups=2, slices=2, steps=4, share_tiles=False)),
+        ("vec2:1x8:f16", 100, 448, 448, "f16", wide(16, warpgroups=4, slices=4, steps=4)),
+        ("vec2:1x8:f16", 200, 448, 448, "f16", wide(warpgroups=4, slices=2, steps=4, row_tiles=2, share_tiles=False)),
+        ("vec8:2x8:f16", 100, 1024, 1024, "f16", wide(warpgroups=4, slices=2, steps=4, cluster=2, scales_on="weights")),
+        ("vec4:1x8:f16:64x256", 100, 1024, 1024, "f16", wide(warpgroups=2, slices=2, steps=4, share_tiles=False)),
         ("e8p+e81b", 40, 320, 320, "bf16", wide(scales_on="weights")),
     ],
 )
@@ -121,18 +127,32 @@ def test_gate_and_up_with_books_of_rows(codec: str, schedule: Schedule) -> None:
     assert np.linalg.norm(y - wanted) <= 1e-5 * np.linalg.norm(wanted)
 
 
-def test_books_whose_scales_lie_far_apart() -> None:
-    """Sums of entries of f16 with the scales of books of 8 bits neither overflow nor vanish."""
+@pytest.mark.parametrize("codec", ["vec8:2x8:int8", "vec8:3x8:int8", "vec8:2x8:f8e4m3", "e8p+e8p", "e8p+e81b"])
+@pytest.mark.parametrize("scales", [(1e-9, 1e-7), (3e5, 2e3), (-2.0, 3.0), (0.7, -1e-3), (0.0, 3.0), (1.0, 0.0)])
+def test_books_whose_scales_lie_far_apart(codec: str, scales: tuple[float, float]) -> None:
+    """Sums of entries of f16 with the scales of books neither overflow nor vanish."""
     random = np.random.default_rng(2)
-    qw = weights(random, vectors_of("vec8:2x8:int8"), 64, 256, 256)
-    assert qw.codebooks is not None
-    for scales in ((1e-9, 1e-7), (3e5, 2e3)):
-        factors = np.array(scales, np.float32)
-        far = QuantizedTensor(qw.codes, codebooks=qw.codebooks, scales=qw.scales, book_scales=factors)
-        x = random.standard_normal((5, 256)).astype(np.float16)
-        wanted = x.astype(np.float64) @ far.dequantize().astype(np.float64).T
-        found = run(far, x, wide(scales_on="weights"))
-        assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
+    qw = weights(random, vectors_of(codec), 64, 256, 256)
+    factors = np.array([*scales, scales[0]][: vectors_of(codec).books], np.float32)
+    far = QuantizedTensor(qw.codes, **books_of(qw), scales=qw.scales, book_scales=factors)
+    x = random.standard_normal((5, 256)).astype(np.float16)
+    wanted = x.astype(np.float64) @ far.dequantize().astype(np.float64).T
+    found = run(far, x, wide(scales_on="weights"))
+    assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("codec", ["vec8:2x8:int8", "e8p+e8p"])
+def test_books_whose_scales_are_zero(codec: str) -> None:
+    random = np.random.default_rng(3)
+    qw = weights(random, vectors_of(codec), 64, 256, 256)
+    none = QuantizedTensor(qw.codes, **books_of(qw), scales=qw.scales, book_scales=np.zeros(2, np.float32))
+    assert not run(none, np.ones((5, 256), np.float16), wide(scales_on="weights")).any()
+
+
+def books_of(qw: QuantizedTensor) -> dict[str, Any]:
+    """The argument that names the books of weights."""
+    vectors = vectors_of(str(qw.codec))
+    return {"codebooks": str(vectors) if vectors.lattices else qw.codebooks}
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,37 @@ static Value seeWords(Value tile) {
   return bits == view.getType().getLayout() ? view.getSource() : tile;
 }
 
+/// The transpose of the tile that operand b of a product is: with slices of K of
+/// one [slices, N, K of a slice], seen as [K, N]; or null.
+static TransposeOp findTurned(DotOp dot) {
+  int64_t numSlices = dot.getNumSlices();
+  SmallVector<int64_t> permutation = {1, 0};
+  Value tile = dot.getB();
+  if (numSlices > 1) {
+    permutation = {0, 2, 1};
+    auto view = tile.getDefiningOp<ViewOp>();
+    if (!view)
+      return {};
+    TileType of = view.getSource().getType(), seen = view.getType();
+    if (of.getRank() != 3 || of.getShape()[0] != numSlices)
+      return {};
+    Result<Layout> merged =
+        reshape(of.getLayout(), {seen.getShape()[0], seen.getShape()[1]});
+    if (!merged || *merged != seen.getLayout())
+      return {};
+    tile = view.getSource();
+  }
+  auto turned = tile.getDefiningOp<TransposeOp>();
+  bool isTurned =
+      turned && turned.getPermutation() == ArrayRef<int64_t>(permutation);
+  return isTurned ? turned : TransposeOp();
+}
+
 /// The load of shared memory that operand b of a product is, turned; or why it
 /// is none that a descriptor describes.
 static Result<LoadSharedOp> findLoadOfB(DotOp dot) {
-  auto turned = dot.getB().getDefiningOp<TransposeOp>();
-  if (!turned || turned.getPermutation() != ArrayRef<int64_t>{1, 0})
+  TransposeOp turned = findTurned(dot);
+  if (!turned)
     return Error{"operand b is not the transpose of a tile"};
   auto load = seeWords(turned.getSource()).getDefiningOp<LoadSharedOp>();
   if (!load || load->getBlock() != dot->getBlock())
@@ -68,7 +94,7 @@ static Result<LoadSharedOp> findLoadOfB(DotOp dot) {
     return Error{"operand b may reach outside of its shared tile"};
   SharedType shared = load.getSource().getType();
   int64_t bits = *getElementBits(shared.getElementType());
-  if (shared.getRank() < 2 || bits % 8 != 0 ||
+  if (shared.getRank() < turned.getType().getRank() || bits % 8 != 0 ||
       (bits > 16 && turned.getSource() == load.getTile()) ||
       !findWgmmaTile(shared.getLayout(), bits / 8))
     return Error{"the shared layout of operand b is none that a matrix "
@@ -84,8 +110,11 @@ static std::string findObstacle(DotOp dot) {
   Result<LoadSharedOp> load = findLoadOfB(dot);
   if (!load)
     return load.error();
-  if (dot.getC().getType().getNumThreads() % kThreadsPerWarpgroup != 0)
+  int64_t numThreads = dot.getC().getType().getNumThreads();
+  if (numThreads % kThreadsPerWarpgroup != 0)
     return "the kernel's threads are not whole warpgroups";
+  if (numThreads % (dot.getNumSlices() * kThreadsPerWarpgroup) != 0)
+    return "the threads of a slice of K are not whole warpgroups";
   if (dot.getType().getShape()[1] > 256)
     return "the product has more than 256 columns";
   return "";
@@ -448,7 +477,7 @@ private:
   void eraseUnused() {
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
-      if (isa<DotOp, LoadSharedOp, TransposeOp>(op))
+      if (isa<DotOp, LoadSharedOp, TransposeOp, ViewOp>(op))
         candidates.push_back(op);
     });
     for (Operation *op : llvm::reverse(candidates))

@@ -71,15 +71,20 @@ static LogicalResult verifyShapes(WgmmaOp op) {
     return op.emitOpError("expected one offset for each of the ")
            << b.size() << " dimensions of the shared tile, found "
            << op.getOffsets().size();
-  if (a[0] != accumulators[0])
+  if (accumulators[0] % a[0] != 0)
     return op.emitOpError("M must match: a has ")
-           << a[0] << " rows, the accumulators have " << accumulators[0];
+           << a[0] << " rows, the accumulators have " << accumulators[0]
+           << ", which is no multiple";
   if (failed(verifyColumns(op, accumulators[1])))
     return failure();
-  if (a[1] % op.getInstructionK() != 0)
+  int64_t numSlices = op.getNumSlices();
+  if (a[1] % (numSlices * op.getInstructionK()) != 0)
     return op.emitOpError("K must be a multiple of ")
-           << op.getInstructionK() << ", but is " << a[1];
-  int64_t columns = a[1] / op.getElementsPerWord();
+           << numSlices * op.getInstructionK() << ", but is " << a[1];
+  if (numSlices > 1 && (b.size() < 3 || b[b.size() - 3] < numSlices))
+    return op.emitOpError("b must have a dimension of ")
+           << numSlices << " slices before the last two";
+  int64_t columns = op.getSliceK() / op.getElementsPerWord();
   if (accumulators[1] > b[b.size() - 2] || columns > b.back())
     return op.emitOpError("b must have ")
            << accumulators[1] << " rows of " << columns << " elements, but has "
@@ -116,10 +121,10 @@ LogicalResult WgmmaOp::verify() {
   }
   int64_t threads = getA().getType().getNumThreads();
   if (threads != getType().getLayout().numThreads() ||
-      threads % kThreadsPerWarpgroup != 0)
+      threads % (getNumSlices() * kThreadsPerWarpgroup) != 0)
     return emitOpError(
                "a and the accumulators must be held by the same warpgroups of "
-               "128 threads, but are by ")
+               "128 threads, as many for each slice, but are by ")
            << threads << " and " << getType().getLayout().numThreads()
            << " threads";
   Result<WgmmaTile> tile = describe(getB().getType());

@@ -213,6 +213,32 @@ lowlp.kernel @raised(%p: !lowlp.ptr<si8> {lowlp.align = 16 : i64}, %q: !lowlp.pt
   lowlp.return
 }
 
+// As integers of 16 bits they are the same bytes less 128, which a program that adds it again has for nothing.
+!whole = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 1, line_bytes = 16>>
+!shorts = !lowlp.tile<16x16xsi16, local(2, 1).spatial(8, 4).local(1, 4)>
+// CHECK-LABEL: gpu.func @raised_integers
+// CHECK: arith.xori
+// CHECK: gpu.barrier
+// CHECK-NOT: arith.xori
+// CHECK: simt.prmt %{{.*}}, %c0_i32 selector 16704
+// CHECK: simt.prmt %{{.*}}, %c0_i32 selector 17218
+// CHECK: arith.subi %{{.*}} : vector<8xi16>
+// CHECK: gpu.return
+lowlp.kernel @raised_integers(%p: !lowlp.ptr<si8> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<si16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [256, 4] : !lowlp.ptr<si8> -> !lowlp.global<256x4xsi8>
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 16] : !lowlp.ptr<si16> -> !lowlp.global<16x16xsi16>
+  %s = lowlp.alloc_shared : !lowlp.shared<4096xui8>
+  %b = lowlp.load_codebook %v[] placed %s : !lowlp.shared<4096xui8> : !lowlp.global<256x4xsi8> -> !whole
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[0] along 1 : !part, !whole -> !raw
+  %h = lowlp.cast %t : !raw -> !shorts
+  lowlp.store_global %h, %r[%c0, %c0] in_bounds : !shorts, !lowlp.global<16x16xsi16>
+  lowlp.return
+}
+
 // Where some are used as they are, they are held so too.
 !others = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 2, line_bytes = 8>>
 // CHECK-LABEL: gpu.func @as_they_are

@@ -44,3 +44,19 @@ lowlp.kernel @rows_of_a() attributes {grid = affine_map<() -> (1)>, num_threads 
   %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !accumulators
   lowlp.return
 }
+
+// -----
+
+// Each warp has rows of both slices of K, and can take b of one alone.
+!a = !lowlp.tile<128x32xf16, spatial(8, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<256x8xf32, local(2, 1).spatial(8, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<2x8x16xf16, local(2, 1, 2).local(1, 8, 8)>
+lowlp.kernel @warps_of_slices() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  %b = lowlp.alloc_shared : !b
+  // expected-error @below {{'lowlp.wgmma' op warp 4 must have accumulators of slice 1 of K, but has some of slice 0}}
+  %s = lowlp.wgmma %a, %b[%c0, %c0, %c0] : !a, !b -> !accumulators
+  lowlp.return
+}

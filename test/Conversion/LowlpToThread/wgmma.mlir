@@ -176,3 +176,31 @@ lowlp.kernel @bits(%p: !lowlp.ptr<ui32>, %n: i32) attributes {grid = affine_map<
   %d = lowlp.wgmma_wait 0 takes %s : (!accumulators) -> !lowlp.tile<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   lowlp.return
 }
+
+// -----
+
+// Two slices of K, a warpgroup each, which is known by a ballot: the second takes b from the place after, with the same registers.
+!a = !lowlp.tile<64x64xf16, spatial(1, 2).spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<4x16x32xf16, local(4, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)>
+// CHECK-LABEL: gpu.func @slices
+lowlp.kernel @slices() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  %b = lowlp.alloc_shared : !b
+  // CHECK: %[[OWN:.*]] = arith.divui %{{.*}}, %c128_i32
+  // CHECK: %[[BIT:.*]] = arith.andi %[[OWN]], %c1_i32
+  // CHECK: %[[HAS:.*]] = arith.cmpi ne, %[[BIT]], %c0_i32
+  // CHECK: %[[LANES:.*]] = simt.ballot %[[HAS]]
+  // CHECK: %[[SLICE:.*]] = arith.andi %[[LANES]], %c1_i32
+  // CHECK: %[[NUMBER:.*]] = arith.index_castui %[[SLICE]]
+  // CHECK: %[[PLACE:.*]] = arith.addi %[[NUMBER]], %c1
+  // CHECK: %[[POSITION:.*]] = arith.muli %[[PLACE]], %c512
+  // CHECK-COUNT-2: simt.wgmma %{{.*}} swizzle 64 leading 16 stride 512
+  // CHECK-NOT: simt.wgmma %
+  %s = lowlp.wgmma %a, %b[%c1, %c0, %c0] : !a, !b -> !accumulators
+  lowlp.wgmma_commit
+  lowlp.return
+}

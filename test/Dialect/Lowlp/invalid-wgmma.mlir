@@ -97,7 +97,7 @@ func.func @type_of_c(%a: !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column
 // -----
 
 func.func @threads(%a: !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>, %o: index) {
-  // expected-error @below {{'lowlp.wgmma' op a and the accumulators must be held by the same warpgroups of 128 threads, but are by 64 and 64 threads}}
+  // expected-error @below {{'lowlp.wgmma' op a and the accumulators must be held by the same warpgroups of 128 threads, as many for each slice, but are by 64 and 64 threads}}
   %s = lowlp.wgmma %a, %b[%o, %o] : !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<32x16xf32, spatial(2, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }
@@ -166,5 +166,29 @@ func.func @place_of_bits(%a: !lowlp.tile<64x256xui1, spatial(4, 1).column_local(
   %c4 = arith.constant 4 : index
   // expected-error @below {{'lowlp.wgmma' op the part of b must begin at a multiple of 8 rows and 8 elements of K, but an offset is 4}}
   %s = lowlp.wgmma %a, %b[%c0, %c4] : !lowlp.tile<64x256xui1, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 32)>, !lowlp.shared<16x16xui32, swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)> -> !lowlp.accumulators<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}
+
+// -----
+
+func.func @slices_of_k(%a: !lowlp.tile<64x48xf16, spatial(1, 1).spatial(4, 1).local(1, 3).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<2x16x64xf16, local(2, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>, %o: index) {
+  // expected-error @below {{'lowlp.wgmma' op K must be a multiple of 32, but is 48}}
+  %s = lowlp.wgmma %a, %b[%o, %o, %o] : !lowlp.tile<64x48xf16, spatial(1, 1).spatial(4, 1).local(1, 3).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<2x16x64xf16, local(2, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<128x16xf32, spatial(4, 1).local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}
+
+// -----
+
+func.func @slices_of_b(%a: !lowlp.tile<64x64xf16, spatial(1, 2).spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>, %o: index) {
+  // expected-error @below {{'lowlp.wgmma' op b must have a dimension of 2 slices before the last two}}
+  %s = lowlp.wgmma %a, %b[%o, %o] : !lowlp.tile<64x64xf16, spatial(1, 2).spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}
+
+// -----
+
+func.func @threads_of_slices(%a: !lowlp.tile<64x64xf16, spatial(1, 2).spatial(2, 1).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<2x16x64xf16, local(2, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>, %o: index) {
+  // expected-error @below {{'lowlp.wgmma' op a and the accumulators must be held by the same warpgroups of 128 threads, as many for each slice, but are by 128 and 128 threads}}
+  %s = lowlp.wgmma %a, %b[%o, %o, %o] : !lowlp.tile<64x64xf16, spatial(1, 2).spatial(2, 1).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<2x16x64xf16, local(2, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<128x16xf32, spatial(4, 1).local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }

@@ -7,6 +7,8 @@
 //   %s0 = simt.wgmma %f#0[registers of step 0], b + 0 bytes, plus %f#1
 //   %s1 = simt.wgmma %f#0[registers of step 1], b + 32 bytes, plus %s0
 //
+// Of slices of K the number of the thread says which one's b it takes.
+//
 // Accumulators in flight are a value for each 64 rows, in the order of the
 // instruction's fragment, from the first product to the wait.
 //
@@ -42,7 +44,7 @@ public:
             *SharedLayout::plain(op.getB().getType().getLayout().layout())),
         extents(Layout::local(
             {op.getType().getLayout().shape()[1],
-             op.getA().getType().getShape()[1] / op.getElementsPerWord()})),
+             op.getSliceK() / op.getElementsPerWord()})),
         positions(rewriter, loc, addresses, offsets, extents) {}
 
   /// What the CPU target checks of offsets.
@@ -135,6 +137,8 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
     SmallVector<Value> offsets;
     for (ValueRange offset : adaptor.getOffsets())
       offsets.push_back(offset.front());
+    if (op.getNumSlices() > 1)
+      offsets.rbegin()[2] = addSlice(rewriter, op, offsets.rbegin()[2]);
     PartPositions positions(rewriter, op, offsets);
     positions.emitChecks();
     SmallVector<Value> registers = {adaptor.getA().front()};
@@ -176,6 +180,34 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
   }
 
 private:
+  /// The offset of the slice of K that the warp has. Ballots make its bits, which
+  /// the assembler knows to be the same for all lanes: what follows, descriptors
+  /// above all, then is in uniform registers.
+  static Value addSlice(OpBuilder &builder, WgmmaOp op, Value offset) {
+    Location loc = getNamedLoc(op);
+    int64_t numSlices = op.getNumSlices();
+    int64_t threads = op.getType().getLayout().numThreads() / numSlices;
+    auto makeI32 = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(builder, loc, value, 32);
+    };
+    Value thread = arith::IndexCastUIOp::create(
+        builder, loc, builder.getI32Type(),
+        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+    Value own = arith::DivUIOp::create(builder, loc, thread, makeI32(threads));
+    Value slice = makeI32(0);
+    for (int64_t bit = 1; bit < numSlices; bit *= 2) {
+      Value has = arith::CmpIOp::create(
+          builder, loc, arith::CmpIPredicate::ne,
+          arith::AndIOp::create(builder, loc, own, makeI32(bit)), makeI32(0));
+      Value lanes = simt::BallotOp::create(builder, loc, has);
+      Value part = arith::AndIOp::create(builder, loc, lanes, makeI32(bit));
+      slice = arith::OrIOp::create(builder, loc, slice, part);
+    }
+    Value index = arith::IndexCastUIOp::create(builder, loc,
+                                               builder.getIndexType(), slice);
+    return arith::AddIOp::create(builder, loc, offset, index);
+  }
+
   /// What packed elements are; null where registers say so themselves.
   template <typename TypeWithElements>
   static TypeAttr getPackedType(TypeWithElements type) {

@@ -2,7 +2,8 @@
 //
 // As in DotPlan.cpp, tiles are grids of registers. Warp w has some parts of 16
 // rows, two rows of registers, of which part p begins at row r(p, w) of the
-// grid of accumulators; any rows will do, as B is the same for all. With N / 8
+// grid of accumulators; any rows will do, as B is the same for all, or for all
+// warps of a slice of K. With N / 8
 // columns of registers, the instructions of a part take
 //
 //   of the accumulators  (r, 0)  (r + 1, 0)  (r, 1)  (r + 1, 1)  ...
@@ -90,15 +91,20 @@ lowlp::orderAccumulators(const Layout &layout) {
   return orders;
 }
 
-/// The four registers of `a` that step `k` of a part takes.
+/// The four registers of `a` that step `k` of a part, or of its slice of K,
+/// takes.
 static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
                                                    ArrayRef<int64_t> firstRows,
                                                    const RegisterGrid &a,
                                                    int64_t k) {
+  int64_t rows = a.outer.shape()[0];
+  int64_t ofSlice = a.outer.shape()[1] / op.getNumSlices();
   SmallVector<int64_t, 4> registers;
   for (int64_t r = 0; r < 4; ++r) {
     auto place = [&](int64_t w) {
-      return Place{firstRows[w] + r % 2, 2 * k + r / 2};
+      int64_t slice = firstRows[w] / rows;
+      return Place{firstRows[w] % rows + r % 2,
+                   slice * ofSlice + 2 * k + r / 2};
     };
     std::optional<int64_t> index = a.find(place);
     if (!index)
@@ -109,6 +115,24 @@ static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
     registers.push_back(*index);
   }
   return registers;
+}
+
+/// Whether the warps of a slice follow each other: the product takes the part of
+/// b that the number of the warp names.
+static LogicalResult verifySlices(WgmmaOp op,
+                                  ArrayRef<SmallVector<int64_t>> firstRows,
+                                  int64_t rowsOfA) {
+  int64_t numSlices = op.getNumSlices();
+  for (ArrayRef<int64_t> rows : firstRows)
+    for (auto [warp, row] : llvm::enumerate(rows)) {
+      auto slice = static_cast<int64_t>(warp) * numSlices /
+                   static_cast<int64_t>(rows.size());
+      if (row / rowsOfA != slice)
+        return op.emitOpError("warp ")
+               << warp << " must have accumulators of slice " << slice
+               << " of K, but has some of slice " << row / rowsOfA;
+    }
+  return success();
 }
 
 static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
@@ -134,10 +158,12 @@ static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
   WgmmaPlan plan;
   SmallVector<SmallVector<int64_t>> firstRows = getFirstRows(
       *divideAccumulators(layout), layout.numThreads() / kThreadsPerWarp);
+  if (failed(verifySlices(op, firstRows, a->outer.shape()[0])))
+    return failure();
   for (auto [order, rows] : llvm::zip_equal(*orders, firstRows)) {
     WgmmaPart part;
     part.accumulators = std::move(order);
-    for (int64_t k = 0; k < typeA.getShape()[1] / op.getInstructionK(); ++k) {
+    for (int64_t k = 0; k < op.getSliceK() / op.getInstructionK(); ++k) {
       auto step = planStep(op, rows, *a, k);
       if (failed(step))
         return failure();

@@ -47,6 +47,10 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     bytes begins at a multiple of 8 S. The part begins at a multiple of 8 rows and of 32 bytes of K, and lies in the tile;
     the CPU target checks offsets that are not known.
 
+    **Slices.** As in `lowlp.dot`, where the accumulators have S times the rows of `a`, K is cut into S equal slices, and
+    rows s M to (s + 1) M are the product of slice s alone, whose part of `b` lies s further along the third last dimension
+    of the shared tile. The warpgroups of a slice follow each other.
+
     **Order.** `d` cannot be read before `lowlp.wgmma_wait` gives it back as a tile, and has one use. Until the wait for
     its group nobody may write to the part of `b`. What the block stored there comes before the product if a
     `lowlp.fence_async` and a `lowlp.synchronize` lie in between, in this order; so for `lowlp.copy_async`, after its
@@ -77,6 +81,10 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     int64_t getInstructionK();
     /// Elements of `a` that an element of `b` holds: 1, or 32 of bits.
     int64_t getElementsPerWord();
+    /// How many slices K is cut into; 1 for a whole product.
+    int64_t getNumSlices() { return getType().getLayout().shape()[0] / getA().getType().getShape()[0]; }
+    /// K of a slice.
+    int64_t getSliceK() { return getA().getType().getShape()[1] / getNumSlices(); }
     /// The same extent in elements of `b`.
     int64_t getStepOfB() { return getInstructionK() / getElementsPerWord(); }
     /// How `b` lies in shared memory. Requires: the op is valid.

@@ -85,8 +85,8 @@ class Schedule:
     staged_rows    of x that come in a stage, of 8 columns: 0, as many, or 1, which all columns get; then m is 1. Of
                    codebooks 1, 2 or 4, which columns get in turn; a block takes so many of any number of rows
 
-    With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
-    are of 64 rows and of a warpgroup, and the following count:
+    With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps and units do not count, slices only of
+    codebooks, of a stage among warpgroups, row_tiles are of 64 rows and of a warpgroup, and the following count:
 
     warpgroups          of a block: 1 to 4
     column_tiles        of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
@@ -162,6 +162,10 @@ class Schedule:
             raise LowlpValueError(
                 f"warps, slices: a block has at most {MAX_WARPS} warps, got {self.warps} x {self.slices}"
             )
+        if self.warpgroups % self.slices and self.warpgroups:
+            raise LowlpValueError(
+                f"slices: must divide the number of warpgroups, got {self.slices} of {self.warpgroups} warpgroups"
+            )
         if self.producer and self.stages and not self.warpgroups and self.warps * self.slices == MAX_WARPS:
             raise LowlpValueError(
                 f"producer: must be false, as a block has at most {MAX_WARPS} warps, and {self.warps} x {self.slices} "
@@ -195,7 +199,12 @@ class Schedule:
     @property
     def rows(self) -> int:
         """Rows of W, columns of y, that a block with stages takes."""
-        return self.row_tiles * (64 * self.warpgroups or 16 * self.warps)
+        return self.row_tiles * (64 * self.warpgroups_of_slice or 16 * self.warps)
+
+    @property
+    def warpgroups_of_slice(self) -> int:
+        """Of those of a block, which have rows one above the other."""
+        return self.warpgroups // self.slices
 
     @property
     def columns_of_block(self) -> int:

@@ -11,6 +11,7 @@ from lowlp import language as ll
 from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 
+from .codebooks.entries import has_large_books
 from .integer_sums import BEGINS_ANEW_K, adds_in_parts, begins_anew, has_offset, is_one_sum
 from .parts import ACCUMULATOR_FRAGMENT, UNIT_K, a_fragment, can_leave_parts, x_fragment
 from .scaled_weights import can_scale_rows, can_scale_weights, fit_of
@@ -27,6 +28,8 @@ _SWIZZLED_ROWS = 8
 LONG_COLUMNS = 128
 # Columns of a tile that are stored at a time beside codebooks.
 _STORED_BESIDE_BOOKS = 32
+# Of tiles with more columns, up to so many, fewer are beside large ones.
+_FEW_COLUMNS, _STORED_COLUMNS = 32, 64
 # Fewest columns with which warpgroups of halves take turns: where sums of groups are added, and of three that scale
 # weights.
 _COLUMNS_OF_ADDED = 96
@@ -132,7 +135,7 @@ class Plan:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         self.spec, self.schedule = spec, schedule
         self.rows = schedule.rows // spec.products
-        self.rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
+        self.rows_of_part = 64 * schedule.warpgroups_of_slice * tiles_of_warp(spec, schedule)
         self.parts = schedule.rows // self.rows_of_part
         tiles, products = range(schedule.column_tiles), range(spec.products)
         self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
@@ -178,8 +181,17 @@ def _has_long_products(schedule: Schedule) -> bool:
 
 def stores_rows(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether results go to memory by `ResultRows`: of two warpgroups whose products are long, and no residual
-    comes the other way. Some kernels of three, or of fewer columns and more rows, would spill (docs/adr/0105)."""
-    return _has_long_products(schedule) and not spec.residual
+    comes the other way. Some kernels of three, or of fewer columns and more rows, would spill (docs/adr/0105). And of
+    some columns beside large codebooks, which leave no room for all of them."""
+    if spec.residual:
+        return False
+    return _has_long_products(schedule) or _stores_beside_large_books(spec, schedule)
+
+
+def _stores_beside_large_books(spec: LinearSpec, schedule: Schedule) -> bool:
+    columns = range(_FEW_COLUMNS + 1, _STORED_COLUMNS + 1)
+    is_alone = schedule.cluster == schedule.slices == schedule.column_tiles == 1
+    return schedule.columns in columns and is_alone and has_large_books(spec, schedule.second_copies)
 
 
 def columns_stored(spec: LinearSpec, schedule: Schedule) -> int:
@@ -188,7 +200,8 @@ def columns_stored(spec: LinearSpec, schedule: Schedule) -> int:
     ended = schedule.columns // schedule.cluster
     if spec.vectors is None or not stores_rows(spec, schedule):
         return ended
-    return math.gcd(ended, _STORED_BESIDE_BOOKS)
+    beside = _COLUMNS_AT_ONCE if _stores_beside_large_books(spec, schedule) else _STORED_BESIDE_BOOKS
+    return math.gcd(ended, beside)
 
 
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:
@@ -281,7 +294,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
         return False
-    if schedule.staged_rows or (schedule.cluster > 1 and spec.experts):
+    if schedule.staged_rows or schedule.slices > 1 or (schedule.cluster > 1 and spec.experts):
         return False
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
         return False

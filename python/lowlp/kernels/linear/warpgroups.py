@@ -234,6 +234,10 @@ class Block:
             acc = self.with_segment(acc, Place(segment, stage, loaded), rows_of_parts, row, column)
         return acc, carried
 
+    def complete(self, accumulators: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
+        """The accumulators of a part, with what other threads of the block have of them."""
+        return accumulators
+
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
         """Of the columns that this block finishes, the accumulators of all blocks of the cluster."""
         layouts = self.plan.layouts
@@ -293,6 +297,7 @@ class Block:
         plan, operands, schedule = self.plan, self.operands, self.plan.schedule
         part_of_rows, tile = part // schedule.column_tiles, part % schedule.column_tiles
         row = row + part_of_rows * plan.rows_of_part
+        accumulators = self.complete(accumulators)
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
         column = self.column_of_tile(tile, column)

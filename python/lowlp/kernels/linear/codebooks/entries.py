@@ -18,6 +18,7 @@ _PASSES_OF_SPREAD: Final = {
 """Means over random codes, by the bytes of an entry (`spread_codes`)."""
 _LEAST_LOOKUPS: Final = 180
 """In a book, for a byte of it, with which second copies pay: 47 million weights of AQLM-3 with entries of a byte."""
+_LARGE: Final = 1 << 16
 _MOST_SHARED_BYTES: Final = 1 << 17
 """Books that take more stay in global memory."""
 
@@ -92,6 +93,11 @@ def spread_passes(spec: LinearSpec, second_copies: bool = False) -> float | None
         return None
     kind = "one copy" if has_second_copies(spec) and not second_copies else vectors.spread
     return _PASSES_OF_SPREAD[kind][entry_bytes(spec)]
+
+
+def has_large_books(spec: LinearSpec, second_copies: bool = False) -> bool:
+    """Whether books leave little room in shared memory for what else lies there."""
+    return spec.vectors is not None and _LARGE < bytes_of_entries(spec, second_copies) <= _MOST_SHARED_BYTES
 
 
 def are_global(spec: LinearSpec, shared_bytes: int = _MOST_SHARED_BYTES) -> bool:

@@ -46,6 +46,7 @@ from .lattice_books import PLACED_LATTICE, LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
 from .next_books import NextBooks
 from .program import has_books_of_tile
+from .slice_sums import SliceSums, can_add_slices, ended_layout
 from .spread_books import PLACED_INT8, EntryBooks
 
 class VectorPlan(Plan):
@@ -71,19 +72,25 @@ class VectorPlan(Plan):
         self.tiles = tiles_of_warp(spec, schedule)
         self.step_k = LANES * vectors.vector
         most = max(UNIT_K // self.tiles, STEP_K, self.step_k)
-        self.span_k = min(schedule.stage_k, spec.unit_k)
+        self.slices, self.slice_k = schedule.slices, schedule.stage_k // schedule.slices
+        self.span_k = min(self.slice_k, spec.unit_k)
         self.piece_k = math.gcd(most, self.span_k, self.span_k if self.is_one else self.segment)
         self.parts_of_unit = spec.unit_k // self.span_k
         self.are_added = self.on_weights and vectors.books > 1
         self.held = "f16" if self.are_added and vectors.has_book_scales else spec.activation
         self.placed = _placed(vectors) if self.are_added else None
-        self.warps = 4 * schedule.warpgroups
+        self.warps = 4 * schedule.warpgroups_of_slice
         self.segment_in_stage = schedule.stage_k if self.is_one else min(self.segment, schedule.stage_k)
 
     def _layouts(self) -> Layouts:
         found = super()._layouts()
         fragments = column_local(self.schedule.columns // 8, self.piece_k // STEP_K) * X_FRAGMENT
         found.x = reduce(spatial(1, 1, self.warps), dims=[2]) * fragments
+        if self.slices > 1:
+            found.x = spatial(self.slices, 1, 1) * found.x.unsqueeze(0)
+            found.ended = found.stored = ended_layout(self.schedule, self.rows_of_part)
+            found.taken = local(found.ended.num_local, 1) * spatial(1, self.schedule.threads)
+            found.given = local(self.schedule.cluster, 1, 1) * found.taken.unsqueeze(0)
         return found
 
     @property
@@ -108,14 +115,14 @@ class VectorPlan(Plan):
 
     @property
     def codes(self) -> Layout:
-        """How threads hold the codes of a span, [rows of a part, codes]."""
+        """How threads hold the codes of a span of each slice, [rows of a part, codes]."""
         stored = stored_codes(self.vectors)
         of_span = local(self.tiles, self.span_k // self.step_k) * local(2, 1) * spatial(8, LANES) * local(1, stored)
-        return spatial(self.warps, 1) * of_span
+        return spatial(1, self.slices) * spatial(self.warps, 1) * of_span
 
     def codes_of_pieces(self, books: int) -> Layout:
         """The same registers as [piece, book, rows, codes]."""
-        warps = spatial(1, 1, self.warps, 1) * local(1, 1, self.tiles, 1)
+        warps = spatial(1, 1, 1, self.slices) * spatial(1, 1, self.warps, 1) * local(1, 1, self.tiles, 1)
         steps = local(self.span_k // self.piece_k, 1, 1, self.piece_k // self.step_k)
         return warps * steps * local(1, 1, 2, 1) * spatial(1, 1, 8, LANES) * local(1, books, 1, 1)
 
@@ -123,7 +130,7 @@ class VectorPlan(Plan):
     def weights_of_piece(self) -> Layout:
         """How threads hold the weights of a piece, in the order of K that x has."""
         steps = local(self.tiles, self.piece_k // self.step_k)
-        return spatial(self.warps, 1) * steps * local(2, self.vectors.vector // 2) * spatial(8, LANES) * local(1, 2)
+        return spatial(1, self.slices) * spatial(self.warps, 1) * steps * local(2, self.vectors.vector // 2) * spatial(8, LANES) * local(1, 2)
 
 
 class VectorBlock(Block):
@@ -134,8 +141,12 @@ class VectorBlock(Block):
     def views_of_operands(self) -> Views:
         """As for other weights, with x in the order of vectors."""
         spec, operands = self.plan.spec, self.operands
-        units = padded_columns(spec.k) // UNIT_K
+        plan, units = self.plan, padded_columns(spec.k) // UNIT_K
         x_view = ll.view_global(operands.x, shape=[units, operands.m, UNIT_K], strides=[UNIT_K, operands.x_stride, 1])
+        if plan.slices > 1:
+            # Units of a span, so that those of neighbouring slices lie side by side.
+            shape = [plan.span_k // UNIT_K, spec.k // plan.span_k, operands.m, UNIT_K]
+            x_view = ll.view_global(operands.x, shape=shape, strides=[UNIT_K, plan.span_k, operands.x_stride, 1])
         s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n])
         y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
         return Views(x_view, packed_view(spec, operands.weights), s_view, s_view, y_view)
@@ -143,6 +154,8 @@ class VectorBlock(Block):
     def prepare_weights(self) -> None:
         """Takes the books into their cache."""
         plan, operands = self.plan, self.operands
+        if plan.slices > 1:
+            self.slice_sums = SliceSums(plan.schedule, plan.rows_of_part)
         # Books of all weights are those of one block.
         blocks = plan.spec.shape_of_books[:-3] or (1, 1)
         if not plan.vectors.lattices:
@@ -226,7 +239,7 @@ class VectorBlock(Block):
         codes in place of books. Of a part of a unit those of all parts are loaded, and one selected."""
         plan, parts = self.plan, self.plan.parts_of_unit
         steps, spans = plan.span_k // plan.step_k, plan.schedule.stage_k // plan.span_k
-        unit = stage // parts if parts > 1 else stage * spans + span
+        unit = stage // parts if parts > 1 else stage * spans + span * plan.slices
         loaded = [
             ll.load_packed(
                 self.views.weights,
@@ -272,17 +285,25 @@ class VectorBlock(Block):
             values = ll.view(held, dtype=held.dtype, layout=plan.weights_of_piece)
             for tile, x_tile in enumerate(x_tiles):
                 index = plan.index_of(part, tile)
-                results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
+                results[index] = ll.dot(values, x_tile, results[index])
 
     def x_of_piece(self, stage: ll.Scalar, first: int, column: ll.Scalar) -> list[ll.Tile]:
-        """x of the piece that begins at weight `first` of a stage, of each tile of columns."""
+        """x of the piece that begins at weight `first` of each slice of a stage, of each tile of columns, turned."""
         plan, schedule = self.plan, self.plan.schedule
+        if plan.slices > 1:
+            span = stage * (schedule.stage_k // plan.span_k) + first // plan.span_k * plan.slices
+            at = [first % plan.span_k // UNIT_K, span, column, first % UNIT_K]
+            loaded = ll.transpose(ll.load_global(self.views.x, offsets=at, layout=plan.layouts.x), (0, 2, 1))
+            held = loaded.layout.reshape(plan.slices * plan.piece_k, schedule.columns)
+            return [ll.view(loaded, dtype=loaded.dtype, layout=held)]
         unit = stage * (schedule.stage_k // UNIT_K) + first // UNIT_K
         return [
-            ll.load_global(
-                self.views.x,
-                offsets=[unit, column + tile * schedule.columns, first % UNIT_K],
-                layout=plan.layouts.x,
+            ll.transpose(
+                ll.load_global(
+                    self.views.x,
+                    offsets=[unit, column + tile * schedule.columns, first % UNIT_K],
+                    layout=plan.layouts.x,
+                )
             )
             for tile in range(schedule.column_tiles)
         ]
@@ -295,7 +316,7 @@ class VectorBlock(Block):
         made = self.made or [self.factors(product, stage, row) for product in range(products)]
         for segment in range(plan.schedule.stage_k // plan.segment_in_stage):
             results = list(acc if plan.is_one else self.zeros())
-            for piece in range(plan.segment_in_stage // plan.piece_k):
+            for piece in range(plan.segment_in_stage // plan.slices // plan.piece_k):
                 first = segment * plan.segment_in_stage + piece * plan.piece_k
                 x_tiles = self.x_of_piece(stage, first, column)
                 span, in_span = first // plan.span_k, first % plan.span_k // plan.piece_k
@@ -334,6 +355,12 @@ class VectorBlock(Block):
             carried = self.at_block(carried, stage // self.plan.stages_of_block, row)
         return self.with_books(acc, stage, row, column, self.books_in(carried)), carried
 
+    def complete(self, accumulators: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
+        """The accumulators of a part, of all slices of K."""
+        if self.plan.slices == 1:
+            return accumulators
+        return tuple(self.slice_sums.add(acc) for acc in accumulators)
+
     def whole(self, accumulators: tuple[ll.Tile, ...], part: int, row: ll.Scalar) -> tuple[ll.Tile, ...]:
         """Accumulators times all that they share: powers of two, and the scales of books and rows."""
         plan, spec = self.plan, self.plan.spec
@@ -345,6 +372,14 @@ class VectorBlock(Block):
             scale = self.asked_of_rows[part * spec.products + product]["scales"]
             found.append(acc * factors.unscale * as_f32(scale, spec.scale))
         return tuple(found)
+
+
+def _can_slice(plan: VectorPlan) -> bool:
+    """Whether stages have whole units for each slice, which all share one scale of a row."""
+    spec, schedule = plan.spec, plan.schedule
+    has_units = schedule.stage_k % (schedule.slices * spec.unit_k) == 0 and spec.k % spec.unit_k == 0
+    is_whole = plan.is_one and schedule.column_tiles == 1
+    return has_units and is_whole and can_add_slices(schedule, plan.rows_of_part)
 
 
 def _placed(vectors: Vectors) -> Placed | None:
@@ -400,13 +435,15 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.row_tiles // tiles % spec.products or schedule.parts_type != "f32":
         return False
-    if tiles == 1 and (4 * schedule.warpgroups) % (spec.rows_of_unit // 16):
+    if tiles == 1 and (4 * schedule.warpgroups_of_slice) % (spec.rows_of_unit // 16):
         return False
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles > 1):
         return False
     if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
         return False
     plan = VectorPlan(spec, schedule)
+    if schedule.slices > 1 and not _can_slice(plan):
+        return False
     if plan.are_added != (plan.on_weights and books > 1) or (plan.on_weights and books == 1):
         return False
     if spec.vectors.has_book_scales and books > 1 and not plan.are_added:

@@ -47,10 +47,11 @@ _BLOCK_BYTES: Final = 1024
 
 # --- up to 64 rows ----------------------------------------------------------------------------------------------------
 
-_ENOUGH_WARPS: Final = 16
-"""Of an SM, to hide what lookups wait for."""
-_WAITING: Final = 0.14
-"""Power of what lacks of these, by which shared memory is waited for."""
+_WAITING: Final = {"": (16, 0.14), "exchange": (8, 0.26), "copies": (16, 0.24)}
+"""Warps of an SM that hide what lookups wait for, and the power of what lacks of these by which shared memory is waited
+for, by how codes are spread. Of two books that are one, conflicts of banks keep it busy with few warps."""
+_SECOND_COPIES: Final = 0.92
+"""Times for lookups in both copies of entries."""
 _ENOUGH_FOR_L2: Final = 8
 _WAITING_FOR_L2: Final = 0.32
 """The same of books that stay in global memory, which L2 gives."""
@@ -59,16 +60,18 @@ _NARROW_TENSOR: Final = 0.14
 """Cycles for each of shared memory and of tensor cores."""
 _NARROW_SCALED: Final = 0.195
 """For a value of a book that is scaled."""
-_NARROW_INTEGER: Final = 0.07
-"""For one of int8 besides."""
-_NARROW_COMPUTED: Final = 9.7
+_NARROW_PLACED: Final = {"int8": 0.02, "": 0.11}
+"""The same of numbers that are scaled as they become halves (`book_sums`): of int8, and of lattices."""
+_NARROW_COMPUTED: Final = 9.0
 """For a vector of a lattice that each thread of a warp computes."""
+_NARROW_SLICED: Final = 100
+"""For each slice of stages, to add what they have of a tile."""
 _CLUSTER_SCALED: Final = 1.01
 """Times for cycles of stages where books have scales and blocks are in clusters (docs/adr/0118)."""
 _NARROW_LINES: Final = 1.13
 """Times for lookups where codes are shifted to become addresses."""
 _NARROW_STAGE: Final = 67
-_NARROW_TILE: Final = 1280
+_NARROW_TILE: Final = 500
 _NARROW_ENDING: Final = 0.51
 """Cycles for each stage, for each tile, and for each value of y that a tile has."""
 _NARROW_SHIFTED: Final = 87
@@ -85,6 +88,13 @@ _NARROW_SHARING_US: Final = 1.7
 """To add what the blocks of a tile have."""
 _NARROW_ORDER_US: Final = 0.45
 """For the kernel before, beside what it reads and writes."""
+
+_NARROW_COPIED: Final = 44
+"""Bytes that an SM copies in a cycle where all do."""
+_NARROW_LATENCY: Final = 450
+"""Cycles until the first of them are there."""
+_NARROW_RAMP: Final = 0.5
+"""Stages that a block takes more than it has, for the first one to come."""
 
 # --- more rows --------------------------------------------------------------------------------------------------------
 
@@ -168,17 +178,21 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     products, beside = _products(plan), _read_cycles(plan, schedule.columns)
     warps = 4 * schedule.warpgroups * work.together
-    waiting = math.pow(max(1.0, _ENOUGH_WARPS / warps), _WAITING)
+    enough, power = _WAITING[vectors.spread if schedule.second_copies or vectors.spread == "exchange" else ""]
+    waiting = math.pow(max(1.0, enough / warps), power)
     lookups = vectors.books * _lookup_cycles(spec, schedule, books)
     if books.shifts_codes:
         lookups *= _NARROW_LINES
+    if schedule.second_copies:
+        lookups *= _SECOND_COPIES
     if books.copies:
         of_slice = _NARROW_SHARED * waiting * (lookups + beside)
     else:
         of_slice = math.pow(max(1.0, _ENOUGH_FOR_L2 / warps), _WAITING_FOR_L2) * (lookups + beside)
     of_slice += _NARROW_TENSOR * products * max(schedule.columns, 32) / 2
     if plan.are_added and vectors.has_book_scales:
-        of_slice += (_NARROW_SCALED + (_NARROW_INTEGER if vectors.entries == "int8" else 0.0)) * vectors.books * 8
+        scaled = _NARROW_SCALED if plan.placed is None else _NARROW_PLACED[vectors.entries or ""]
+        of_slice += scaled * vectors.books * 8
     if vectors.lattices:
         of_slice += _NARROW_COMPUTED * vectors.books
     cycles = _slices(schedule, work) * of_slice + _NARROW_STAGE + _segment_cycles(plan, work)
@@ -187,6 +201,8 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
         cycles += of_part * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
     if schedule.cluster > 1 and plan.are_added and vectors.has_book_scales:
         cycles *= _CLUSTER_SCALED
+    copied = work.together * bytes_of_stages(spec, schedule) / schedule.stages / _NARROW_COPIED
+    cycles = max(cycles, copied, (copied + _NARROW_LATENCY) / (schedule.stages - 1))
     ending = work.waves * (_NARROW_TILE + _NARROW_ENDING * schedule.rows * schedule.columns)
     filled = books.taken
     if books.copies:
@@ -196,7 +212,9 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     filling = _NARROW_FILL * filled
     if plan.switches_books:
         filling += _NARROW_SWITCH * _switched_bytes(plan, books, work)
-    return work.stages * cycles + ending + filling
+    if schedule.slices > 1:
+        ending += work.waves * _NARROW_SLICED * schedule.slices
+    return (work.stages + _NARROW_RAMP) * cycles + ending + filling
 
 
 def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:

@@ -13,6 +13,7 @@ from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import LONG_COLUMNS, bytes_of_cluster, columns_stored, stores_rows, tiles_of_warp
 from .entries import bytes_of_entries, entry_bytes, spread_passes
+from .slice_sums import bytes_of_slices
 from .wide import VectorPlan
 
 _PASSES: Final = {16: (2.54, 2.37, 1.94, 1.0), 8: (2.92, 2.87, 2.64, 2.0, 1.0), 4: (3.15, 3.27, 3.22, 2.93, 2.0, 1.0)}
@@ -118,7 +119,9 @@ def room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
 def _exchange_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Of results on their way to memory, and all else."""
     element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
-    rows, columns = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule), columns_stored(spec, schedule)
+    rows, columns = 64 * schedule.warpgroups_of_slice * tiles_of_warp(spec, schedule), columns_stored(spec, schedule)
+    if schedule.slices > 1:
+        return bytes_of_slices(schedule, rows) + bytes_of_cluster(schedule) + _OTHER_BYTES
     if stores_rows(spec, schedule):
         bytes_of_rows = columns * (rows * element + APART_BYTES) + _OTHER_BYTES_OF_ROWS
         return bytes_of_rows + bytes_of_cluster(schedule)

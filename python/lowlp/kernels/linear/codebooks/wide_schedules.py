@@ -11,10 +11,11 @@ from typing import Final
 from lowlp.schedules.device import Device
 
 from ..candidates import EXACT_ROWS, rows_of
-from ..schedule import Schedule
+from ..parts import UNIT_K
+from ..schedule import STEPS, Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import LONG_COLUMNS, whole_columns
-from .entries import are_global, bytes_of_entries, has_second_copies
+from .entries import are_global, bytes_of_entries, has_large_books, has_second_copies
 from .schedules import codebook_us
 from .wide import can_look_up_wide
 from .wide_estimates import wide_us
@@ -27,8 +28,8 @@ _WORTH_OF_GLOBAL: Final = 0.86
 `EXACT_ROWS` rows and of books that stay in global memory (docs/adr/0119)."""
 _WORTH_OF_ROUNDED: Final = 0.6
 """The same with more rows of one that rounds sums of books: what small weights would save is not worth that."""
-_LARGE_BOOKS: Final = 1 << 16
-"""Bytes of a block's books, more than which leave little room for stages of 256 columns."""
+_SLICES: Final = (1, 2, 4)
+"""Of a stage, with up to `EXACT_ROWS` rows."""
 _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
 """Of tiles: among all blocks, not at all, and with up to `EXACT_ROWS` rows between the two blocks of a cluster. Four
 leave multiprocessors idle (docs/adr/0119)."""
@@ -80,17 +81,22 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     warpgroups_of_block = (2, 1, 4, 3) if m <= EXACT_ROWS else (2, 1)
     steps_of_stage = (4, 2, 1) if m <= EXACT_ROWS else (1, 2, 4)
     sharings = _SHARINGS if m <= EXACT_ROWS else _SHARINGS[:2]
-    placings = itertools.product(
-        warpgroups_of_block, (1, 2, 4), steps_of_stage, sharings, (4, 3, 2), ("weights", "accumulators")
-    )
-    has_large_books = _LARGE_BOOKS < bytes_of_entries(spec) <= device.shared_bytes
-    for (columns, tiles), placing in itertools.product(_widths(m, has_large_books), placings):
-        warpgroups, row_tiles, steps, (share_tiles, cluster), stages, scales_on = placing
+    divisions = [
+        (warpgroups, slices, steps)
+        for slices in (_SLICES if m <= EXACT_ROWS else (1,))
+        for warpgroups in warpgroups_of_block
+        if warpgroups % slices == 0
+        for steps in (steps_of_stage if slices == 1 else _steps_of_slices(spec, slices))
+    ]
+    placings = itertools.product(divisions, (1, 2, 4), sharings, (4, 3, 2), ("weights", "accumulators"))
+    for (columns, tiles), placing in itertools.product(_widths(m, has_large_books(spec)), placings):
+        (warpgroups, slices, steps), row_tiles, (share_tiles, cluster), stages, scales_on = placing
         draft = Schedule(
             whole_columns(columns, cluster),
             cluster=cluster,
             stages=stages,
             warpgroups=warpgroups,
+            slices=slices,
             row_tiles=row_tiles * spec.products,
             steps=steps,
             column_tiles=tiles,
@@ -113,14 +119,20 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
                 yield made
 
 
-def _widths(m: int, has_large_books: bool) -> list[tuple[int, int]]:
+def _steps_of_slices(spec: LinearSpec, slices: int) -> list[int]:
+    """Steps of a stage that has one or two units of packed weights for each slice."""
+    of_units = slices * spec.unit_k // UNIT_K
+    return [steps for steps in (of_units, 2 * of_units) if steps in STEPS]
+
+
+def _widths(m: int, are_large: bool) -> list[tuple[int, int]]:
     """Columns of a tile of a product and how many of these a block has, by as few blocks as hold m rows."""
     if m <= 128:
         return [(-(-m // (8 * blocks)) * 8, 1) for blocks in ((1, 2) if m > 64 else (1,))]
     found = []
     # Beside large books narrower tiles have room for a stage more.
     long = [(2 * LONG_COLUMNS, 1)] if m > 2 * LONG_COLUMNS else []
-    for columns, tiles in ((128, 2), *long, (128, 1), (64, 1), (64, 2), *([(96, 2)] if has_large_books else [])):
+    for columns, tiles in ((128, 2), *long, (128, 1), (64, 1), (64, 2), *([(96, 2)] if are_large else [])):
         blocks = -(-m // (columns * tiles))
         found.append((-(-m // (blocks * 8 * tiles)) * 8, tiles))
     return list(dict.fromkeys(found))

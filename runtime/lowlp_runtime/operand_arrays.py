@@ -156,9 +156,9 @@ def filled(entries: NDArray[Any], element: str, room: int = 0) -> tuple[NDArray[
     inverse of that power.
 
     The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15, or 2^(15 - room); or
-    in bf16 between 1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power
-    makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that become subnormal
-    are 2^-29 of the largest or less.
+    in bf16 between 1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact
+    where any power makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that
+    become subnormal are 2^-29 of the largest or less, or 2^(room - 29).
 
     Where scales of f16 go on weights, kernels multiply entries by another power of two (`exponent_that_fits`).
     """

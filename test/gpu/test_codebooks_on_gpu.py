@@ -223,6 +223,9 @@ WIDE: dict[str, Any] = {"stages": 2, "steps": 2, "warpgroups": 2, "row_tiles": 1
         (2, 8, 1, "f8e4m3", 300, 520, None, Schedule(96, **WIDE)),
         (16, 8, 1, "f16", 256, 1024, None, Schedule(64, **WIDE | {"steps": 4})),
         (8, 16, 1, "f16", 256, 512, None, Schedule(64, cluster=2, **WIDE)),
+        (2, 8, 1, "f16", 1000, 1088, None, Schedule(32, slices=4, **WIDE | {"steps": 4, "warpgroups": 4})),
+        (8, 8, 1, "f16", 1000, 1024, None, Schedule(48, slices=2, cluster=2, **WIDE | {"steps": 8})),
+        (8, 8, 2, "f16", 520, 1152, None, Schedule(16, slices=2, scales_on="weights", **WIDE | {"steps": 4})),
     ],
 )
 def test_products_by_warpgroups(

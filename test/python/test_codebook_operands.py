@@ -45,6 +45,20 @@ def test_uploads_keep_bytes(entries: str) -> None:
             assert upload(wanted, operand.element, "cpu").numpy().tobytes() == wanted.tobytes(), operand
 
 
+@pytest.mark.parametrize(("books", "room"), [(1, 0), (2, 1), (3, 2), (4, 2)])
+def test_books_leave_room_for_their_sums(books: int, room: int) -> None:
+    rng = np.random.default_rng(books)
+    entries = rng.standard_normal((books, 4, 8)).astype(np.float16)
+    entries[:, 0, 0] = 57344
+    codes = rng.integers(0, 4, (64, 8, books)).astype(np.uint8)
+    qw = lowlp.QuantizedTensor(codes, codebooks=entries, scales=np.ones((64, 1), np.float16))
+    operands = host_operands(qw, "f16")
+    held, unscale = operands["codebooks"], operands["codebooks_unscale"]
+    assert isinstance(held, np.ndarray) and isinstance(unscale, float)
+    assert np.abs(held.astype(np.float64)).max() == 57344 / 2**room
+    np.testing.assert_array_equal(held.astype(np.float64).reshape(entries.shape) * unscale, entries)
+
+
 @pytest.mark.parametrize("m", [1, 200])
 def test_compiled_kernels_take_books_of_their_type(m: int) -> None:
     kernel = lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8, 2), m=(m, m), group_size=None, target="sm_90a")

@@ -134,7 +134,7 @@ def test_books_whose_scales_lie_far_apart(codec: str, scales: tuple[float, float
     random = np.random.default_rng(2)
     qw = weights(random, vectors_of(codec), 64, 256, 256)
     factors = np.array([*scales, scales[0]][: vectors_of(codec).books], np.float32)
-    far = QuantizedTensor(qw.codes, **books_of(qw), scales=qw.scales, book_scales=factors)
+    far = QuantizedTensor(qw.codes, **named_books(qw), scales=qw.scales, book_scales=factors)
     x = random.standard_normal((5, 256)).astype(np.float16)
     wanted = x.astype(np.float64) @ far.dequantize().astype(np.float64).T
     found = run(far, x, wide(scales_on="weights"))
@@ -145,11 +145,11 @@ def test_books_whose_scales_lie_far_apart(codec: str, scales: tuple[float, float
 def test_books_whose_scales_are_zero(codec: str) -> None:
     random = np.random.default_rng(3)
     qw = weights(random, vectors_of(codec), 64, 256, 256)
-    none = QuantizedTensor(qw.codes, **books_of(qw), scales=qw.scales, book_scales=np.zeros(2, np.float32))
+    none = QuantizedTensor(qw.codes, **named_books(qw), scales=qw.scales, book_scales=np.zeros(2, np.float32))
     assert not run(none, np.ones((5, 256), np.float16), wide(scales_on="weights")).any()
 
 
-def books_of(qw: QuantizedTensor) -> dict[str, Any]:
+def named_books(qw: QuantizedTensor) -> dict[str, Any]:
     """The argument that names the books of weights."""
     vectors = vectors_of(str(qw.codec))
     return {"codebooks": str(vectors) if vectors.lattices else qw.codebooks}
@@ -240,12 +240,53 @@ def test_schedules() -> None:
         linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16:32x256 channel f16"), wide(share_tiles=False))
 
 
+def test_slices_have_whole_units_of_rows_with_one_scale() -> None:
+    sliced = wide(16, warpgroups=2, slices=2, steps=4)
+    for codec, k in (
+        ("vec8:2x8:f16 channel f16", 1040),  # a row ends within a unit
+        ("vec8:1x8:f16 channel f16", 1024),  # stages have units of 256 for one slice
+        ("vec8:2x8:f16 g128 f16", 1024),
+        ("vec8:2x8:int8:64x256 channel f16", 1024),
+    ):
+        assert not can_look_up_wide(LinearSpec(256, k, codec, aligned=True), replace(sliced, scales_on="weights"))
+    spec = LinearSpec(256, 1024, "vec2:1x8:f16 channel f16", aligned=True)
+    assert can_look_up_wide(spec, sliced) and not can_look_up_wide(spec, replace(sliced, column_tiles=2))
+    # 4 slices have 8 columns at once in 64 rows, of each block of a cluster.
+    four = wide(8, warpgroups=4, slices=4, steps=4)
+    assert can_look_up_wide(spec, four) and not can_look_up_wide(spec, replace(four, cluster=2))
+    with pytest.raises(LowlpValueError, match=r"^slices: must divide the number of warpgroups, got 2 of 3 warpgroups$"):
+        wide(warpgroups=3, slices=2)
+    # Kernels of other weights have none.
+    with pytest.raises(LowlpValueError, match=r"^schedule: no kernel with stages takes"):
+        linear_kernel(LinearSpec(256, 1024, "int4 g128 f16", aligned=True), sliced)
+
+
+def test_small_weights_have_slices() -> None:
+    spec = LinearSpec(4096, 4096, "vec8:1x8:f16 channel f16", aligned=True)
+    schedule = schedule_for(spec, 32)
+    assert (schedule.slices, schedule.rows) == (2, 64)
+    kernel = compile(linear_kernel(spec, schedule), "sm_90a")
+    # The number of a slice is the same for a warp, which the assembler sees by a ballot.
+    assert kernel.spilled_bytes == 0 and kernel.product_remarks == 0 and "vote.sync.ballot" in kernel.ptx
+
+
+@pytest.mark.parametrize("entries", ["f16", "int8"])
+def test_both_copies_of_large_books_beside_64_columns(entries: str) -> None:
+    """Results go to memory by 16 columns, which leave room for stages."""
+    spec = LinearSpec(57344, 8192, f"vec8:2x12+1:{entries} channel f16", aligned=True, dependent_launch=True)
+    schedule = schedule_for(spec, 64)
+    assert schedule.columns == 64 and schedule.second_copies == (entries == "int8")
+    kernel = compile(linear_kernel(spec, schedule), "sm_90a")
+    assert kernel.spilled_bytes == 0 and "in shared memory (1 copy, " in str(kernel.report())
+
+
 @pytest.mark.parametrize(
     ("codec", "n", "k", "schedule"),
     [
         ("vec2:1x8:f16", 200, 512, wide(16, warpgroups=2)),
         ("vec8:2x12:f8e4m3", 200, 1024, wide(16, scales_on="weights", warpgroups=3, steps=4)),
         ("e8p", 512, 256, wide(16, warpgroups=4, steps=1)),
+        ("e8p", 256, 512, wide(16, warpgroups=4, slices=4, steps=8, share_tiles=False)),
     ],
 )
 def test_few_rows_have_the_same_bits(codec: str, n: int, k: int, schedule: Schedule) -> None:
@@ -304,6 +345,16 @@ def test_tiles_hold_the_rows_and_little_more(vectors: str) -> None:
         assert -(-m // columns) * columns <= 1.15 * m, (m, columns)
     # Not every number of rows has a kernel of its own.
     assert len({schedule_for(spec, m) for m in range(257, 8192, 61)}) <= 45
+
+
+@pytest.mark.parametrize("codec", ["vec8:2x8:int8", "e8p+e8p"])
+def test_a_multiply_add_for_each_book_makes_sums(codec: str) -> None:
+    """Of 4 pairs of values in 16 vectors of a thread; nothing else computes with them."""
+    spec = LinearSpec(1024, 2048, f"{codec} channel f16", aligned=True)
+    kernel = compile(linear_kernel(spec, wide(64, warpgroups=2, steps=4, scales_on="weights")), "sm_90a")
+    loop = next(part for part in kernel.ptx.split("\n$L") if "wgmma.mma_async" in part)
+    assert loop.count("fma.rn.f16x2") == 2 * 4 * 16
+    assert not any(f"{name}.f16x2" in loop for name in ("add.rn", "sub.rn", "mul.rn"))
 
 
 def test_the_inner_loop(tmp_path: Path) -> None:

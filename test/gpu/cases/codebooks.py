@@ -142,6 +142,10 @@ LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("vec8:1x8:f16", 33, 520, Schedule(48, steps=2, cluster=2, share_tiles=False, **WIDE)),
     ("vec4:1x8:f16:256x256", 9, 512, Schedule(16, steps=4, **WIDE | {"warpgroups": 4})),
     ("vec2:1x8:f16", 3, 512, Schedule(16, steps=4, cluster=2, share_tiles=False, **WIDE | {"warpgroups": 3})),
+    ("vec2:1x8:f16", 12, 512, Schedule(16, steps=4, slices=4, share_tiles=False, **WIDE | {"warpgroups": 4})),
+    ("vec8:2x8:f16", 20, 1024, Schedule(32, steps=4, slices=2, cluster=2, scales_on="weights", **WIDE)),
+    ("e8p+e8p", 9, 448, Schedule(16, steps=4, slices=2, scales_on="weights", **WIDE | {"warpgroups": 4})),
+    ("vec8:2x12+1:int8", 60, 512, Schedule(64, steps=4, second_copies=True, scales_on="weights", **WIDE)),
     ("vec8:2x8:f16", 300, 520, Schedule(128, column_tiles=2, steps=2, scales_on="weights", **WIDE)),
     ("vec8:2x12:f16", 100, 520, Schedule(88, column_tiles=2, steps=1, scales_on="weights", **WIDE)),
 )

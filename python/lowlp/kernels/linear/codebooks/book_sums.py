@@ -1,14 +1,15 @@
 """Sums of the entries of several books, which `wgmma` then multiplies, in as few instructions as they take.
 
-    f16, bf16    entries are added as they are; of f16 they leave room for the sums (operand transform 'sums')
-    e4m3         sum of entry_r * share_r in f16, shares being the scales of the books over the largest
-    int8, e8p,   A code names a number p, of `_Placed` bits, whose value is (p - middle) * unit. Its bits are those of a
-    e81b         subnormal f16, so that of the first two books one multiply-add each does for making values of f16 and
-                 scaling them:
-                     sum = p_1 * f_1 + (p_0 * f_0 - middle * (f_0 + f_1))
-                 with shares f_r of the scales, f_0 a power of two and f_1 a multiple of 2^-10, none above 1 in
-                 magnitude. All but the last addition are exact then, and f_1 is off by 2^-11 of the larger share at
-                 most. Further books add value_r * f_r, with f_r in f16.
+f16, bf16         entries are added as they are; of f16 they leave room for the sums (operand transform 'sums')
+e4m3              the sum of entry_r * f_r in f16, f_r being the scales of the books over the largest
+int8, e8p, e81b   numbers p_r, whose values are (p_r - middle) * unit, are placed in halves as they are: the bits of
+                  subnormals. One multiply-add for each of two books then makes values of f16, and scales and adds
+                  them:
+
+    sum = p_1 * f_1 + (p_0 * f_0 - middle * (f_0 + f_1))
+
+f_0 is a power of two and f_1 a multiple of 2^-10, none above 1 in magnitude, so that all but the last addition is
+exact, and f_1 is off by 2^-11 of the larger of both at most. Further books add value_r * f_r.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def sum_of_entries(entries: list[ll.Tile], factors: Factors) -> ll.Tile:
     return total
 
 
-def _magnitude(number: ll.Scalar) -> ll.Scalar:
+def _magnitude(number: Any) -> Any:
     return ll.maximum(number, number * -1.0)
 
 

@@ -49,6 +49,7 @@ from .program import has_books_of_tile
 from .slice_sums import SliceSums, can_add_slices, ended_layout
 from .spread_books import PLACED_INT8, EntryBooks
 
+
 class VectorPlan(Plan):
     """The numbers and layouts that spec and schedule fix, beside those of any kernel by warpgroups.
 
@@ -130,7 +131,14 @@ class VectorPlan(Plan):
     def weights_of_piece(self) -> Layout:
         """How threads hold the weights of a piece, in the order of K that x has."""
         steps = local(self.tiles, self.piece_k // self.step_k)
-        return spatial(1, self.slices) * spatial(self.warps, 1) * steps * local(2, self.vectors.vector // 2) * spatial(8, LANES) * local(1, 2)
+        return (
+            spatial(1, self.slices)
+            * spatial(self.warps, 1)
+            * steps
+            * local(2, self.vectors.vector // 2)
+            * spatial(8, LANES)
+            * local(1, 2)
+        )
 
 
 class VectorBlock(Block):
@@ -292,7 +300,7 @@ class VectorBlock(Block):
         plan, schedule = self.plan, self.plan.schedule
         if plan.slices > 1:
             span = stage * (schedule.stage_k // plan.span_k) + first // plan.span_k * plan.slices
-            at = [first % plan.span_k // UNIT_K, span, column, first % UNIT_K]
+            at: list[Any] = [first % plan.span_k // UNIT_K, span, column, first % UNIT_K]
             loaded = ll.transpose(ll.load_global(self.views.x, offsets=at, layout=plan.layouts.x), (0, 2, 1))
             held = loaded.layout.reshape(plan.slices * plan.piece_k, schedule.columns)
             return [ll.view(loaded, dtype=loaded.dtype, layout=held)]

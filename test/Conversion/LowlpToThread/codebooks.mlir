@@ -185,14 +185,15 @@ lowlp.kernel @switch_to_loaded(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q:
   lowlp.return
 }
 
-// Entries of si8 that are all cast to f16 are held with 128 added: once in the fill, and nowhere else.
+// Entries of si8 that are all cast to f16 are held with 128 added: once in the fill, and nowhere else. As they lie alike in both
+// memories, 16 bytes are copied at a time.
 !bytes = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 1, line_bytes = 4>>
 !raw = !lowlp.tile<16x16xsi8, local(2, 1).spatial(8, 4).local(1, 4)>
 !halves = !lowlp.tile<16x16xf16, local(2, 1).spatial(8, 4).local(1, 4)>
 // CHECK-LABEL: gpu.func @raised
-// CHECK: %[[ENTRY:.*]] = simt.load %{{.*}} : <global> -> vector<1xi32>
-// CHECK: %[[RAISED:.*]] = arith.xori %[[ENTRY]], %cst{{.*}} : vector<1xi32>
-// CHECK: simt.store %[[RAISED]]
+// CHECK: %[[ENTRIES:.*]] = simt.load %{{.*}}[%[[PLACE:.*]]] align 16 : <global> -> vector<4xi32>
+// CHECK: %[[RAISED:.*]] = arith.xori %[[ENTRIES]], %cst{{.*}} : vector<4xi32>
+// CHECK: simt.store %[[RAISED]], %{{.*}}[%[[PLACE]]] align 16
 // CHECK: gpu.barrier
 // CHECK-NOT: arith.xori
 // CHECK: simt.prmt %{{.*}} selector 16704

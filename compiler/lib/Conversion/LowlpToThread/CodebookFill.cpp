@@ -22,6 +22,9 @@
 // loop comes back to the op, or another codebook was there, a barrier stands in
 // front: lookups of the codebook before are over then.
 //
+// Books that lie alike in both memories, without copies and whole, are copied 16
+// bytes at a time, whatever their entries.
+//
 // Asynchronous copies take 16 bytes of the same entry of neighbouring books,
 // which lie side by side in both memories.
 //
@@ -98,19 +101,22 @@ public:
       return emitEntries(numThreads, isAgain);
     if (isAgain)
       emitBarrier(builder, loc);
-    int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
-                    codebook.getCache().getCopies() / getEntriesOfSlot();
+    int64_t slots = liesAlike()
+                        ? getBookBytes() / kWideBytes
+                        : codebook.getNumBooks() * codebook.getSharedEntries() *
+                              codebook.getCache().getCopies() /
+                              getEntriesOfSlot();
     int64_t whole = slots / numThreads;
     Value thread = getThread();
-    int64_t looped = whole / kRoundsAtOnce * kRoundsAtOnce;
-    if (looped > kRoundsAtOnce) {
+    int64_t atOnce = liesAlike() ? kWideRoundsAtOnce : kRoundsAtOnce;
+    int64_t looped = whole / atOnce * atOnce;
+    if (looped > atOnce) {
       auto loop =
           scf::ForOp::create(builder, loc, i32(0), i32(looped * numThreads),
-                             i32(kRoundsAtOnce * numThreads));
+                             i32(atOnce * numThreads));
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(loop.getBody());
-      emitRounds(add(thread, loop.getInductionVar()), kRoundsAtOnce,
-                 numThreads);
+      emitRounds(add(thread, loop.getInductionVar()), atOnce, numThreads);
     } else {
       looped = 0;
     }
@@ -129,6 +135,8 @@ public:
 
 private:
   static constexpr int64_t kRoundsAtOnce = 8;
+  /// Of books that are copied as they are: registers are free at the beginning.
+  static constexpr int64_t kWideRoundsAtOnce = 16;
   static constexpr int64_t kWideBytes = 16;
   static constexpr int64_t kLanesOfSector = 2;
 
@@ -272,6 +280,27 @@ private:
     return vector::FromElementsOp::create(builder, loc, type, elements);
   }
 
+  /// Of all books in shared memory, without copies.
+  int64_t getBookBytes() const {
+    return codebook.getNumBooks() * codebook.getSharedEntries() *
+           codebook.getEntryBytes();
+  }
+
+  /// Whether the books lie one after the other in both memories, entry after
+  /// entry, from where 16 bytes can be taken on.
+  bool liesAlike() const {
+    CodebookCacheAttr cache = codebook.getCache();
+    int64_t entryBytes = codebook.getEntryBytes();
+    bool isWhole = codebook.getSharedEntries() == codebook.getNumEntries();
+    bool isDense = cache.getCopies() == 1 &&
+                   cache.getLineBytes() == entryBytes &&
+                   (codebook.getNumBooks() == 1 ||
+                    cache.getBookBytes() ==
+                        codebook.getNumEntries() * entryBytes);
+    return isWhole && isDense && !isInLines && !isCopied &&
+           plan.alignBytes >= kWideBytes && getBookBytes() % kWideBytes == 0;
+  }
+
   /// Whether lines of the view are those of the cache, in pieces that may be
   /// copied as they are.
   bool canCopy() const {
@@ -348,6 +377,8 @@ private:
   void emitRounds(Value first, int64_t numRounds, int64_t numThreads) {
     if (isCopied)
       return emitCopies(first, numRounds, numThreads);
+    if (liesAlike())
+      return emitAlike(first, numRounds, numThreads);
     if (getEntriesOfSlot() > 1)
       return emitWideRounds(first, numRounds, numThreads);
     int64_t copies = codebook.getCache().getCopies();
@@ -370,6 +401,23 @@ private:
     for (auto [loaded, to] : stores)
       simt::StoreOp::create(builder, loc, loaded, shared, to,
                             std::min<int64_t>(bytes, 16));
+  }
+
+  /// As `emitRounds`, where a slot is 16 bytes of what lies alike.
+  void emitAlike(Value first, int64_t numRounds, int64_t numThreads) {
+    auto type = VectorType::get({kWideBytes / 4}, builder.getI32Type());
+    SmallVector<std::pair<Value, Value>> stores;
+    for (int64_t round = 0; round < numRounds; ++round) {
+      Value at = toOffset(
+          scale(add(first, i32(round * numThreads)), kWideBytes));
+      Value loaded =
+          simt::LoadOp::create(builder, loc, type, source, at, kWideBytes);
+      if (plan.isRaised)
+        loaded = raiseEntry(builder, loc, loaded);
+      stores.emplace_back(loaded, at);
+    }
+    for (auto [loaded, at] : stores)
+      simt::StoreOp::create(builder, loc, loaded, shared, at, kWideBytes);
   }
 
   /// As `emitRounds`, where a slot is several entries of a book.

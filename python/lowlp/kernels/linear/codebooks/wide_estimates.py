@@ -17,7 +17,7 @@ from ..operand_list import vector_order_of
 from ..schedule import Schedule
 from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
-from .entries import bytes_of_entries, entry_bytes
+from .entries import entry_bytes
 from .lattice_tables import bytes_of_codes
 from .wide import VectorPlan
 from .wide_room import (
@@ -82,8 +82,6 @@ _NARROW_BESIDE: Final = 1.8
 _NARROW_FILL: Final = 0.026
 _NARROW_SWITCH: Final = 0.019
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
-_FILLED_ENTRY: Final = 16
-"""Bytes that an entry counts at least, which a block begins with."""
 _NARROW_SHARING_US: Final = 1.7
 """To add what the blocks of a tile have."""
 _NARROW_ORDER_US: Final = 0.45
@@ -204,12 +202,7 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     copied = work.together * bytes_of_stages(spec, schedule) / schedule.stages / _NARROW_COPIED
     cycles = max(cycles, copied, (copied + _NARROW_LATENCY) / (schedule.stages - 1))
     ending = work.waves * (_NARROW_TILE + _NARROW_ENDING * schedule.rows * schedule.columns)
-    filled = books.taken
-    if books.copies:
-        # Entries are loaded one by one, however short.
-        entries = bytes_of_entries(spec, schedule.second_copies) // entry_bytes(spec)
-        filled = max(filled, _FILLED_ENTRY * entries)
-    filling = _NARROW_FILL * filled
+    filling = _NARROW_FILL * books.taken
     if plan.switches_books:
         filling += _NARROW_SWITCH * _switched_bytes(plan, books, work)
     if schedule.slices > 1:

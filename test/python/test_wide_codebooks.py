@@ -12,11 +12,12 @@ import lowlp
 from lowlp import QuantizedTensor
 from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.book_sums import are_near
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
 from lowlp.kernels.linear.codebooks.wide_room import books_of
 from lowlp.kernels.linear.codebooks.wide_schedules import with_columns_for
-from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.operands import for_weights, host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -42,7 +43,7 @@ def wide(columns: int = 32, **fields: Any) -> Schedule:
 
 def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16", epilogue: str = "") -> Any:
     """y as f32, of rows of x whose columns are in the order of vectors."""
-    spec = spec_for(qw, activation, "f32", epilogue=epilogue)
+    spec = for_weights(spec_for(qw, activation, "f32", epilogue=epilogue), qw)
     assert can_look_up_wide(spec, schedule)
     m, k = x.shape
     order = order_of_vectors(k, vectors_of(str(qw.codec)).vector)
@@ -141,7 +142,20 @@ def test_books_whose_scales_lie_far_apart(codec: str, scales: tuple[float, float
     assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
 
 
-@pytest.mark.parametrize("codec", ["vec8:2x8:int8", "e8p+e8p"])
+def test_books_of_floats_whose_scales_lie_near() -> None:
+    """Their kernel multiplies entries of the second book alone; any weights have one that multiplies both."""
+    for scales, near in (([1.0, 128.0], True), ([-1.0, 129.0], False), ([1.0, 64.0, -64.0], True), ([0.0, 1.0], False)):
+        assert are_near(np.array(scales, np.float32)) == near
+    assert are_near(np.zeros((2, 3, 2))) and not are_near(np.array([[[1.0, 1.0], [0.1, 20.0]]]))
+    spec = LinearSpec(1024, 2048, "vec8:2x8:f8e4m3 channel f16", aligned=True)
+    schedule = wide(64, warpgroups=2, steps=4, scales_on="weights")
+    for near, multiplied in ((False, 64), (True, 0)):
+        ptx = compile(linear_kernel(replace(spec, near_scales=near), schedule), "sm_90a").ptx
+        loop = next(part for part in ptx.split("\n$L") if "wgmma.mma_async" in part)
+        assert (loop.count("fma.rn.f16x2"), loop.count("mul.rn.f16x2")) == (64, multiplied)
+
+
+@pytest.mark.parametrize("codec", ["vec8:2x8:int8", "vec8:2x8:f8e4m3", "e8p+e8p"])
 def test_books_whose_scales_are_zero(codec: str) -> None:
     random = np.random.default_rng(3)
     qw = weights(random, vectors_of(codec), 64, 256, 256)

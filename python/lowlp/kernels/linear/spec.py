@@ -58,6 +58,7 @@ class LinearSpec:
     f16_powers    scales of e8m0 are known to lead to no weights times 2^-p that f16 lacks (`fit_of`): it scales weights
     f32_differences  zero points are floats, and f32 is known to hold every code less its zero point, and these times
                   scales: one instruction scales a weight as two would
+    near_scales   books of e4m3 have scales that are known to lie near that of the first (`are_near`)
     experts       so many matrices [N, K], one after the other, of which each multiplies a range of the rows of x
                   (`experts`); 0: one matrix multiplies them all
     """
@@ -77,6 +78,7 @@ class LinearSpec:
     scales_weights: bool = True
     f16_powers: bool = False
     f32_differences: bool = False
+    near_scales: bool = False
     x_scale: str = ""
     x_zeros: bool = False
     x_bipolar: int = 0

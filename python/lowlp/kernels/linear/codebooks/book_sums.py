@@ -1,7 +1,8 @@
 """Sums of the entries of several books, which `wgmma` then multiplies, in as few instructions as they take.
 
 f16, bf16         entries are added as they are; of f16 they leave room for the sums (operand transform 'sums')
-e4m3              the sum of entry_r * f_r in f16, f_r being the scales of the books over the largest
+e4m3              the sum of entry_r * f_r in f16, f_r being the scales of the books over the largest; or over the
+                  first, where that is known to do (`are_near`), whose entries then are taken as they are
 int8, e8p, e81b   numbers p_r, whose values are (p_r - middle) * unit, are placed in halves as they are: the bits of
                   subnormals. One multiply-add for each of two books then makes values of f16, and scales and adds
                   them:
@@ -16,6 +17,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lowlp import language as ll
 from lowlp.layouts.register_layout import spatial
 
@@ -24,6 +28,7 @@ _LEAST_SHARE: Final = 2.0**-40
 """Of the larger of two scales that is as good as none."""
 _HEADROOM: Final = 2.0**5
 """By which sums of entries of e4m3, at most 4 x 448, are multiplied: f16 then rounds small ones less."""
+_MOST_RATIO: Final = 128.0
 _GRID: Final = 1.5 * 2.0**13
 """A number of f32 whose unit in the last place is 2^-10."""
 _SUBNORMAL: Final = 2.0**-24
@@ -43,21 +48,38 @@ class Placed(NamedTuple):
 class Factors(NamedTuple):
     """What sums of entries take, as it is loaded once.
 
-    of_books  a tile of one f16 for each book, by which its numbers or entries are multiplied; () where entries are
-              added as they are
+    of_books  a tile of one f16 for each book, by which its numbers or entries are multiplied, None for 1; () where all
+              entries are added as they are
     begin     what sums of placed numbers begin with; None of others
     unscale   what a sum of products is multiplied by in the end
     """
 
-    of_books: tuple[ll.Tile, ...]
+    of_books: tuple[ll.Tile | None, ...]
     begin: ll.Tile | None
     unscale: Any
 
 
-def factors_of_entries(scales: list[ll.Scalar]) -> Factors:
-    """For entries of e4m3 with these scales of books, all divided by the largest."""
+def are_near(scales: NDArray[Any]) -> bool:
+    """Whether f16 has all sums of entries of e4m3 that are multiplied by the scales [.., R] of their books over that of
+    the first: 448 x (1 + 128) at most."""
+    magnitudes = np.abs(scales.astype(np.float64))
+    most = _MOST_RATIO / max(1, magnitudes.shape[-1] - 1)
+    return bool((magnitudes <= most * magnitudes[..., :1]).all())
+
+
+def factors_of_entries(scales: list[ll.Scalar], near: bool) -> Factors:
+    """For entries of e4m3 with these scales of books.
+
+    near  `are_near` is known of them
+    """
     if len(scales) == 1:
         return Factors((), None, scales[0])
+    if near:
+        first = ll.full(scales[0], "f32", shape=[1])
+        # Where the first is 0, so are the others.
+        divisor = ll.where(ll.equal(first, 0.0), 1.0, first)
+        ratios = [ll.cast(ll.full(scale, "f32", shape=[1]) / divisor, "f16") for scale in scales[1:]]
+        return Factors((None, *ratios), None, scales[0])
     largest: Any = _LEAST_SCALE
     for scale in scales:
         largest = ll.maximum(largest, _magnitude(scale))
@@ -98,8 +120,10 @@ def sum_of_placed(placed: list[ll.Tile], values: list[ll.Tile], factors: Factors
     """
     total = factors.begin
     for numbers, factor in zip(placed, factors.of_books, strict=False):
+        assert factor is not None
         total = ll.fma(numbers, factor if parts is None else factor * parts, total)
     for entries, factor in zip(values, factors.of_books[len(placed) :], strict=True):
+        assert factor is not None
         total = ll.fma(entries, factor, total)
     assert total is not None
     return total
@@ -112,8 +136,10 @@ def sum_of_entries(entries: list[ll.Tile], factors: Factors) -> ll.Tile:
         for entry in entries[1:]:
             total = total + entry
         return total
-    total = entries[0] * factors.of_books[0]
-    for entry, factor in zip(entries[1:], factors.of_books[1:], strict=True):
+    first, *others = factors.of_books
+    total = entries[0] if first is None else entries[0] * first
+    for entry, factor in zip(entries[1:], others, strict=True):
+        assert factor is not None
         total = ll.fma(entry, factor, total)
     return total
 

@@ -239,7 +239,7 @@ class VectorBlock(Block):
         at = [rows[product % len(rows)], stage // plan.stages_of_block if plan.switches_books else 0]
         scales = [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(plan.vectors.books)]
         if plan.placed is None:
-            return factors_of_entries(scales)
+            return factors_of_entries(scales, plan.spec.near_scales)
         return factors_of_placed(scales, plan.placed, plan.schedule.threads)
 
     def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:

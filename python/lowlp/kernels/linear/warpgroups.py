@@ -235,7 +235,7 @@ class Block:
         return acc, carried
 
     def complete(self, accumulators: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
-        """The accumulators of a part, with what other threads of the block have of them."""
+        """The accumulators of a tile or a part of its stages, with what other threads of the block have of them."""
         return accumulators
 
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
@@ -297,7 +297,6 @@ class Block:
         plan, operands, schedule = self.plan, self.operands, self.plan.schedule
         part_of_rows, tile = part // schedule.column_tiles, part % schedule.column_tiles
         row = row + part_of_rows * plan.rows_of_part
-        accumulators = self.complete(accumulators)
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
         column = self.column_of_tile(tile, column)
@@ -348,7 +347,7 @@ class Block:
             end - begin, stages=schedule.stages, producer=schedule.producer, multicast=schedule.multicast
         ):
             acc, carried = self.with_stage(acc, carried, small(begin + done), row, column)
-        for part, accumulators in by_parts(acc, plan.spec.products):
+        for part, accumulators in by_parts(self.complete(acc), plan.spec.products):
             self.finish(part, accumulators, row, column)
 
     @ll.inline
@@ -401,7 +400,7 @@ class Block:
                 multicast=schedule.multicast,
             ):
                 acc, carried = self.with_stage(acc, carried, small(last_stage - done), row, column)
-            ending.end_tile(work.share, part.begin, acc, row, column)
+            ending.end_tile(work.share, part.begin, self.complete(acc), row, column)
 
 
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

@@ -364,7 +364,7 @@ class VectorBlock(Block):
         return self.with_books(acc, stage, row, column, self.books_in(carried)), carried
 
     def complete(self, accumulators: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
-        """The accumulators of a part, of all slices of K."""
+        """The accumulators of a tile, or of a part of its stages, of all slices of K."""
         if self.plan.slices == 1:
             return accumulators
         return tuple(self.slice_sums.add(acc) for acc in accumulators)

@@ -71,7 +71,7 @@ _CLUSTER_SCALED: Final = 1.01
 _NARROW_LINES: Final = 1.13
 """Times for lookups where codes are shifted to become addresses."""
 _NARROW_STAGE: Final = 67
-_NARROW_TILE: Final = 500
+_NARROW_TILE: Final = 900
 _NARROW_ENDING: Final = 0.51
 """Cycles for each stage, for each tile, and for each value of y that a tile has."""
 _NARROW_SHIFTED: Final = 87
@@ -82,7 +82,7 @@ _NARROW_BESIDE: Final = 1.8
 _NARROW_FILL: Final = 0.026
 _NARROW_SWITCH: Final = 0.019
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
-_NARROW_SHARING_US: Final = 1.7
+_NARROW_SHARING_US: Final = 2.0
 """To add what the blocks of a tile have."""
 _NARROW_ORDER_US: Final = 0.45
 """For the kernel before, beside what it reads and writes."""

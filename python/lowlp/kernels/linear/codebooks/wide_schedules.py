@@ -30,6 +30,8 @@ _WORTH_OF_ROUNDED: Final = 0.6
 """The same with more rows of one that rounds sums of books: what small weights would save is not worth that."""
 _SLICES: Final = (1, 2, 4)
 """Of a stage, with up to `EXACT_ROWS` rows."""
+_MOST_SLICED: Final = 32
+"""Rows up to which stages have slices without clusters."""
 _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
 """Of tiles: among all blocks, not at all, and with up to `EXACT_ROWS` rows between the two blocks of a cluster. Four
 leave multiprocessors idle (docs/adr/0119)."""
@@ -91,6 +93,9 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     placings = itertools.product(divisions, (1, 2, 4), sharings, (4, 3, 2), ("weights", "accumulators"))
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books(spec)), placings):
         (warpgroups, slices, steps), row_tiles, (share_tiles, cluster), stages, scales_on = placing
+        # With more rows they would copy x too often but for small weights.
+        if slices > 1 and m > _MOST_SLICED and cluster == 1:
+            continue
         draft = Schedule(
             whole_columns(columns, cluster),
             cluster=cluster,

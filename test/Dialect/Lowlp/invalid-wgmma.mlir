@@ -49,7 +49,7 @@ func.func @offsets(%a: !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_l
 // -----
 
 func.func @rows(%a: !lowlp.tile<128x64xf16, spatial(4, 1).local(2, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>, %o: index) {
-  // expected-error @below {{'lowlp.wgmma' op M must match: a has 128 rows, the accumulators have 64}}
+  // expected-error @below {{'lowlp.wgmma' op M must match: a has 128 rows, the accumulators have 64, which is no multiple}}
   %s = lowlp.wgmma %a, %b[%o, %o] : !lowlp.tile<128x64xf16, spatial(4, 1).local(2, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }

@@ -96,3 +96,27 @@ lowlp.kernel @columns() attributes {grid = affine_map<() -> (1)>, num_threads = 
   %d = lowlp.dot %a, %xt, %zeros : !a, !xt, !sum
   lowlp.return
 }
+
+// -----
+
+// Two slices of K of one warpgroup.
+!ring = !lowlp.shared<2x16x32xf16, local(2, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)>
+!a = !lowlp.tile<32x64xf16, spatial(1, 2).spatial(2, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<2x16x32xf16, spatial(2, 1, 1).reduce(spatial(1, 1, 1, 2), dims=[3]).column_local(1, 2, 2).local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)>
+!xs = !lowlp.tile<2x32x16xf16, spatial(2, 1, 1).reduce(spatial(1, 1, 1, 2), dims=[3]).local(1, 2, 2).local(1, 2, 1).column_spatial(1, 4, 8).local(1, 2, 1)>
+!xt = !lowlp.tile<64x16xf16, spatial(2, 1).reduce(spatial(1, 1, 2), dims=[2]).local(2, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+lowlp.kernel @slices_of_warps() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %a = lowlp.splat %half : f16 -> !a
+  %ring = lowlp.alloc_shared : !ring
+  %t = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
+  %turned = lowlp.transpose %t [0, 2, 1] : !x -> !xs
+  %b = lowlp.view %turned : !xs -> !xt
+  // expected-remark @below {{the threads of a slice of K are not whole warpgroups}}
+  %d = lowlp.dot %a, %b, %zeros : !a, !xt, !sum
+  lowlp.return
+}

@@ -54,8 +54,8 @@ static Value seeWords(Value tile) {
   return bits == view.getType().getLayout() ? view.getSource() : tile;
 }
 
-/// The transpose of the tile that operand b of a product is: with slices of K of
-/// one [slices, N, K of a slice], seen as [K, N]; or null.
+/// The transpose of the tile that operand b of a product is: with slices of K
+/// of one [slices, N, K of a slice], seen as [K, N]; or null.
 static TransposeOp findTurned(DotOp dot) {
   int64_t numSlices = dot.getNumSlices();
   SmallVector<int64_t> permutation = {1, 0};

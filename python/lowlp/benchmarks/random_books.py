@@ -66,7 +66,9 @@ def draw_entries(
         entries: AnyArray = generator.integers(-127, 128, whole, np.int8)
     else:
         entries = (_FLOATS * generator.standard_normal(whole, np.float32)).astype(ml_dtypes.float8_e4m3fn)
-    return entries, (_BOOK_SCALE * generator.uniform(0.75, 1.25, whole[:-2])).astype(np.float32)
+    # As they are learnt: the first book has the largest.
+    scales = -np.sort(-_BOOK_SCALE * generator.uniform(0.75, 1.25, whole[:-2]))
+    return entries, scales.astype(np.float32)
 
 
 @dataclass

@@ -118,7 +118,8 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
   let description = [{
     In a kernel whose schedule has `matrix_unit = warpgroup` and where the architecture has `wgmma`, takes each `lowlp.dot` whose
     operand b is a `lowlp.transpose` of a `lowlp.load_shared` from a tile that a matrix descriptor describes, and makes of it a
-    `lowlp.wgmma` that reads the shared tile itself, a commit and a wait. Operand a and the accumulators must be held as
+    `lowlp.wgmma` that reads the shared tile itself, a commit and a wait. With slices of K, each of whole warpgroups, operand b
+    is loaded as [slices, N, K of a slice], transposed by [0, 2, 1], and seen by `lowlp.view` as [K, N]. Operand a and the accumulators must be held as
     `lowlp.wgmma` demands. Other products stay as they are.
 
     Of the products of a block at most `products_in_flight` of the schedule are in flight: while

@@ -22,8 +22,8 @@
 // loop comes back to the op, or another codebook was there, a barrier stands in
 // front: lookups of the codebook before are over then.
 //
-// Books that lie alike in both memories, without copies and whole, are copied 16
-// bytes at a time, whatever their entries.
+// Books that lie alike in both memories, without copies and whole, are copied
+// 16 bytes at a time, whatever their entries.
 //
 // Asynchronous copies take 16 bytes of the same entry of neighbouring books,
 // which lie side by side in both memories.
@@ -101,11 +101,10 @@ public:
       return emitEntries(numThreads, isAgain);
     if (isAgain)
       emitBarrier(builder, loc);
-    int64_t slots = liesAlike()
-                        ? getBookBytes() / kWideBytes
-                        : codebook.getNumBooks() * codebook.getSharedEntries() *
-                              codebook.getCache().getCopies() /
-                              getEntriesOfSlot();
+    int64_t slots =
+        liesAlike() ? getBookBytes() / kWideBytes
+                    : codebook.getNumBooks() * codebook.getSharedEntries() *
+                          codebook.getCache().getCopies() / getEntriesOfSlot();
     int64_t whole = slots / numThreads;
     Value thread = getThread();
     int64_t atOnce = liesAlike() ? kWideRoundsAtOnce : kRoundsAtOnce;
@@ -292,11 +291,10 @@ private:
     CodebookCacheAttr cache = codebook.getCache();
     int64_t entryBytes = codebook.getEntryBytes();
     bool isWhole = codebook.getSharedEntries() == codebook.getNumEntries();
-    bool isDense = cache.getCopies() == 1 &&
-                   cache.getLineBytes() == entryBytes &&
-                   (codebook.getNumBooks() == 1 ||
-                    cache.getBookBytes() ==
-                        codebook.getNumEntries() * entryBytes);
+    bool isDense =
+        cache.getCopies() == 1 && cache.getLineBytes() == entryBytes &&
+        (codebook.getNumBooks() == 1 ||
+         cache.getBookBytes() == codebook.getNumEntries() * entryBytes);
     return isWhole && isDense && !isInLines && !isCopied &&
            plan.alignBytes >= kWideBytes && getBookBytes() % kWideBytes == 0;
   }
@@ -408,8 +406,8 @@ private:
     auto type = VectorType::get({kWideBytes / 4}, builder.getI32Type());
     SmallVector<std::pair<Value, Value>> stores;
     for (int64_t round = 0; round < numRounds; ++round) {
-      Value at = toOffset(
-          scale(add(first, i32(round * numThreads)), kWideBytes));
+      Value at =
+          toOffset(scale(add(first, i32(round * numThreads)), kWideBytes));
       Value loaded =
           simt::LoadOp::create(builder, loc, type, source, at, kWideBytes);
       if (plan.isRaised)

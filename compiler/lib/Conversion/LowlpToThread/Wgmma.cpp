@@ -42,9 +42,8 @@ public:
         // Groups of 8 rows begin where they would without a swizzle.
         addresses(
             *SharedLayout::plain(op.getB().getType().getLayout().layout())),
-        extents(Layout::local(
-            {op.getType().getLayout().shape()[1],
-             op.getSliceK() / op.getElementsPerWord()})),
+        extents(Layout::local({op.getType().getLayout().shape()[1],
+                               op.getSliceK() / op.getElementsPerWord()})),
         positions(rewriter, loc, addresses, offsets, extents) {}
 
   /// What the CPU target checks of offsets.
@@ -180,9 +179,9 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
   }
 
 private:
-  /// The offset of the slice of K that the warp has. Ballots make its bits, which
-  /// the assembler knows to be the same for all lanes: what follows, descriptors
-  /// above all, then is in uniform registers.
+  /// The offset of the slice of K that the warp has. Ballots make its bits,
+  /// which the assembler knows to be the same for all lanes: what follows,
+  /// descriptors above all, then is in uniform registers.
   static Value addSlice(OpBuilder &builder, WgmmaOp op, Value offset) {
     Location loc = getNamedLoc(op);
     int64_t numSlices = op.getNumSlices();

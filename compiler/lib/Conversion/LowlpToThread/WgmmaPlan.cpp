@@ -117,8 +117,8 @@ static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
   return registers;
 }
 
-/// Whether the warps of a slice follow each other: the product takes the part of
-/// b that the number of the warp names.
+/// Whether the warps of a slice follow each other: the product takes the part
+/// of b that the number of the warp names.
 static LogicalResult verifySlices(WgmmaOp op,
                                   ArrayRef<SmallVector<int64_t>> firstRows,
                                   int64_t rowsOfA) {

@@ -19,7 +19,7 @@ from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.operands import Operand
 
 from .activations import HALVES
-from .codebooks.book_sums import are_near
+from .codebooks.book_sums import largest_book
 from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import can_scale_weights, fit_of, holds_weights, keeps_values
@@ -92,12 +92,12 @@ def spec_of_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -
 
 def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
     """The spec of these weights' kernels: of e8m0 with f16 one of kernels that scale weights there, where f16 has all
-    of their scales that matter; of books of e4m3 whose scales lie near, of kernels that rely on it; and one of kernels
-    that scale accumulators alone, where results of f16 would not all be `dequantize()` rounded once by a kernel that
-    scales weights (`keeps_values`)."""
+    of their scales that matter; of books with scales, of kernels that know the largest; and one of kernels that scale
+    accumulators alone, where results of f16 would not all be `dequantize()` rounded once by a kernel that scales
+    weights (`keeps_values`)."""
     usual = like_most(spec)
-    if usual.near_scales and are_near(np.asarray(qw.book_scales)):
-        spec = usual
+    if usual.largest_book >= 0:
+        spec = replace(spec, largest_book=_largest_book(qw))
     if usual.f16_powers and _keeps_values(usual, qw):
         return usual
     if usual.f32_differences and _are_held_in_f32(spec, qw):
@@ -111,12 +111,20 @@ def like_most(spec: LinearSpec) -> LinearSpec:
         by_powers = replace(spec, f16_powers=True)
         if can_scale_weights(by_powers):
             return by_powers
-    if spec.vectors is not None and spec.vectors.entries == "f8e4m3" and spec.vectors.books > 1:
-        return replace(spec, near_scales=True)
+    if spec.vectors is not None and spec.vectors.has_book_scales and spec.vectors.books > 1:
+        return replace(spec, largest_book=0)
     if spec.zeros not in SIGNIFICANT_BITS or spec.super_scale or spec.activation not in HALVES:
         return spec
     is_exact = SIGNIFICANT_BITS[spec.zeros] + SIGNIFICANT_BITS[spec.scale] <= SIGNIFICANT_BITS["f32"]
     return replace(spec, f32_differences=True) if is_exact else spec
+
+
+def _largest_book(qw: QuantizedTensor) -> int:
+    def ask() -> dict[str, float]:
+        entries = None if qw.codebooks is None else np.asarray(qw.codebooks)
+        return {"is largest": float(largest_book(np.asarray(qw.book_scales), entries))}
+
+    return int(qw.derived("largest book", ask)["is largest"])
 
 
 def _are_held_in_f32(spec: LinearSpec, qw: QuantizedTensor) -> bool:

@@ -158,7 +158,7 @@ class Schedule:
             if (found := fields[name]) not in allowed:
                 listed = _LISTED.get(name, "one of " + ", ".join(map(str, allowed)))
                 raise LowlpValueError(f"{name}: must be {listed}, got {found!r}")
-        if self.warps * self.slices > MAX_WARPS:
+        if self.warps * self.slices > MAX_WARPS and not self.warpgroups:
             raise LowlpValueError(
                 f"warps, slices: a block has at most {MAX_WARPS} warps, got {self.warps} x {self.slices}"
             )

@@ -112,7 +112,7 @@ def _decoding_us_of_vectors(spec: LinearSpec, slabs: int, device: Device) -> flo
 def slabs_take_less(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> bool:
     """Whether m rows of x take less time by slabs than by a kernel that decodes in the product."""
     # Results of f32 show that weights are rounded to the type of x.
-    is_early = _has_large_books(spec) and spec.out != "f32"
+    is_early = _has_books_of_some_size(spec) and spec.out != "f32"
     if m < (_LEAST_ROWS_OF_LARGE_BOOKS if is_early else _LEAST_ROWS):
         return False
     if spec.vectors is None:
@@ -127,7 +127,7 @@ def _without_warpgroups_us(spec: LinearSpec, schedule: Schedule, m: int, device:
     return codebook_us(spec, m, device)
 
 
-def _has_large_books(spec: LinearSpec) -> bool:
+def _has_books_of_some_size(spec: LinearSpec) -> bool:
     """Whether books take much of shared memory, or do not fit there."""
     vectors = spec.vectors
     if vectors is None or vectors.lattices:

@@ -58,7 +58,8 @@ class LinearSpec:
     f16_powers    scales of e8m0 are known to lead to no weights times 2^-p that f16 lacks (`fit_of`): it scales weights
     f32_differences  zero points are floats, and f32 is known to hold every code less its zero point, and these times
                   scales: one instruction scales a weight as two would
-    near_scales   books of e4m3 have scales that are known to lie near that of the first (`are_near`)
+    largest_book  of several books with scales the one whose is known to be the largest (`book_sums.largest_book`), so
+                  that their sums take fewer instructions; -1: none is
     experts       so many matrices [N, K], one after the other, of which each multiplies a range of the rows of x
                   (`experts`); 0: one matrix multiplies them all
     """
@@ -78,7 +79,7 @@ class LinearSpec:
     scales_weights: bool = True
     f16_powers: bool = False
     f32_differences: bool = False
-    near_scales: bool = False
+    largest_book: int = -1
     x_scale: str = ""
     x_zeros: bool = False
     x_bipolar: int = 0

@@ -28,7 +28,7 @@ _SWIZZLED_ROWS = 8
 LONG_COLUMNS = 128
 # Columns of a tile that are stored at a time beside codebooks.
 _STORED_BESIDE_BOOKS = 32
-# Of tiles with more columns, up to so many, fewer are beside large ones.
+# Beside large books tiles of more than 32 columns, up to 64, are stored by parts.
 _FEW_COLUMNS, _STORED_COLUMNS = 32, 64
 # Fewest columns with which warpgroups of halves take turns: where sums of groups are added, and of three that scale
 # weights.

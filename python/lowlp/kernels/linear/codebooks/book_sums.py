@@ -1,16 +1,17 @@
 """Sums of the entries of several books, which `wgmma` then multiplies, in as few instructions as they take.
 
-f16, bf16         entries are added as they are; of f16 they leave room for the sums (operand transform 'sums')
-e4m3              the sum of entry_r * f_r in f16, f_r being the scales of the books over the largest; or over the
-                  first, where that is known to do (`are_near`), whose entries then are taken as they are
-int8, e8p, e81b   numbers p_r, whose values are (p_r - middle) * unit, are placed in halves as they are: the bits of
-                  subnormals. One multiply-add for each of two books then makes values of f16, and scales and adds
-                  them:
+    f16, bf16         entries are added as they are; of f16 they leave room for the sums (operand transform 'sums')
+    e4m3              the sum of entry_r * f_r in f16, f_r being the scales of the books over the largest
+    int8, e8p, e81b   numbers p_r, whose values are (p_r - middle) * unit, are placed in halves as they are: the bits of
+                      subnormals. A multiply-add for each book makes values of f16 and scales them
 
-    sum = p_1 * f_1 + (p_0 * f_0 - middle * (f_0 + f_1))
+Where it is known which book has the largest scale, of all blocks (`LinearSpec.largest_book`), its entries of e4m3 are
+taken as they are, and of numbers a second multiply-add is an addition too:
 
-f_0 is a power of two and f_1 a multiple of 2^-10, none above 1 in magnitude, so that all but the last addition is
-exact, and f_1 is off by 2^-11 of the larger of both at most. Further books add value_r * f_r.
+    sum = p_b * f_b + (p_a - middle * (1 + f_b))        b another book, a that with the largest scale
+
+f_b is a multiple of 2^-10, 1 at most in magnitude, so that all but the last addition is exact; it is off by 2^-11 at
+most.
 """
 
 from __future__ import annotations
@@ -21,25 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lowlp import language as ll
-from lowlp.layouts.register_layout import spatial
 
 _LEAST_SCALE: Final = 2.0**-126
-_LEAST_SHARE: Final = 2.0**-40
-"""Of the larger of two scales that is as good as none."""
+_LEAST_RATIO: Final = 2.0**-13
+"""Of scales of e4m3 that f16 has with all of its bits."""
+_MOST_SPREAD: Final = 2.0
+"""Of other books' entries of int8 over that of the one whose scale is the largest: their factors are off by 2^-11."""
 _HEADROOM: Final = 2.0**5
 """By which sums of entries of e4m3, at most 4 x 448, are multiplied: f16 then rounds small ones less."""
-_MOST_RATIO: Final = 128.0
 _GRID: Final = 1.5 * 2.0**13
 """A number of f32 whose unit in the last place is 2^-10."""
 _SUBNORMAL: Final = 2.0**-24
 """What a subnormal f16 is times the number that its bits are."""
 _MOST_FACTOR: Final = 2.0**15
-_EXPONENT_BITS: Final = 0x7F800000
-_MANTISSA_BITS: Final = 0x007FFFFF
+_UNKNOWN: Final = -1
 
 
 class Placed(NamedTuple):
-    """What a number p of bits of a subnormal means: (p - middle) * unit."""
+    """What a number p of bits of a subnormal means: (p - middle) * unit. The middle is a power of two."""
 
     middle: float
     unit: float
@@ -48,112 +48,122 @@ class Placed(NamedTuple):
 class Factors(NamedTuple):
     """What sums of entries take, as it is loaded once.
 
-    of_books  a tile of one f16 for each book, by which its numbers or entries are multiplied, None for 1; () where all
+    order     of the books: the first two are added in two multiply-adds where `is_joined`
+    of_books  in this order a tile of one f16 each, by which numbers or entries are multiplied, None for 1; () where all
               entries are added as they are
-    begin     what sums of placed numbers begin with; None of others
+    begins    of placed numbers in this order what their products are added to, one of the first two where `is_joined`
     unscale   what a sum of products is multiplied by in the end
     """
 
+    order: tuple[int, ...]
     of_books: tuple[ll.Tile | None, ...]
-    begin: ll.Tile | None
+    begins: tuple[ll.Tile, ...]
     unscale: Any
+    is_joined: bool = False
 
 
-def are_near(scales: NDArray[Any]) -> bool:
-    """Whether f16 has all sums of entries of e4m3 that are multiplied by the scales [.., R] of their books over that of
-    the first: 448 x (1 + 128) at most."""
-    magnitudes = np.abs(scales.astype(np.float64))
-    most = _MOST_RATIO / max(1, magnitudes.shape[-1] - 1)
-    return bool((magnitudes <= most * magnitudes[..., :1]).all())
+def largest_book(scales: NDArray[Any], entries: NDArray[Any] | None) -> int:
+    """The book whose scale is the largest in magnitude in all blocks; -1: sums cannot rely on one.
 
-
-def factors_of_entries(scales: list[ll.Scalar], near: bool) -> Factors:
-    """For entries of e4m3 with these scales of books.
-
-    near  `are_near` is known of them
+    scales   [.., R] of R books
+    entries  [.., R, entries, values of each] of int8 or e4m3; None of lattices
     """
+    magnitudes = np.abs(scales.astype(np.float64)).reshape(-1, scales.shape[-1])
+    found = int(magnitudes.sum(axis=0).argmax())
+    largest = magnitudes[:, found : found + 1]
+    is_known = bool((magnitudes <= largest).all())
+    if entries is None:
+        return found if is_known else _UNKNOWN
+    if entries.dtype == np.int8:
+        squares = np.square(entries, dtype=np.float32)
+        of_books = squares.mean(axis=(*range(squares.ndim - 3), -2, -1))
+        is_known &= bool((of_books <= _MOST_SPREAD**2 * of_books[found]).all())
+    else:
+        is_known &= bool(((magnitudes == 0) | (magnitudes >= _LEAST_RATIO * largest)).all())
+    return found if is_known else _UNKNOWN
+
+
+def plain_factors(count: int, unscale: Any) -> Factors:
+    """For entries of so many books that are added as they are."""
+    return Factors(tuple(range(count)), (), (), unscale)
+
+
+def factors_of_entries(scales: list[ll.Scalar], largest: int) -> Factors:
+    """For entries of e4m3 with these scales of books, of which `largest` is known to be that; -1: none is."""
     if len(scales) == 1:
-        return Factors((), None, scales[0])
-    if near:
-        first = ll.full(scales[0], "f32", shape=[1])
-        # Where the first is 0, so are the others.
-        divisor = ll.where(ll.equal(first, 0.0), 1.0, first)
-        ratios = [ll.cast(ll.full(scale, "f32", shape=[1]) / divisor, "f16") for scale in scales[1:]]
-        return Factors((None, *ratios), None, scales[0])
-    largest: Any = _LEAST_SCALE
-    for scale in scales:
-        largest = ll.maximum(largest, _magnitude(scale))
-    shares = [ll.full(scale / largest * _HEADROOM, "f32", shape=[1]) for scale in scales]
-    return Factors(tuple(ll.cast(share, "f16") for share in shares), None, largest * (1 / _HEADROOM))
+        return plain_factors(1, scales[0])
+    if largest != _UNKNOWN:
+        order, ratios, unscale = _over_largest(scales, largest)
+        return Factors(order, (None, *(ll.cast(ratio, "f16") for ratio in ratios)), (), unscale)
+    most = _most(scales)
+    shares = [ll.cast(_one(scale / most * _HEADROOM), "f16") for scale in scales]
+    return Factors(tuple(range(len(scales))), tuple(shares), (), most * (1 / _HEADROOM))
 
 
-def factors_of_placed(scales: list[ll.Scalar], placed: Placed, threads: int) -> Factors:
-    """For numbers whose bits are those of subnormals, of books with these scales, two or more, in so many threads."""
-    # Each thread computes them.
-    layout = spatial(threads).reduce([0], keep_dims=True)
-
-    def one(number: Any) -> ll.Tile:
-        return ll.full(number, "f32", layout=layout)
-
-    others: Any = _magnitude(scales[1])
-    for scale in scales[2:]:
-        others = ll.maximum(others, _magnitude(scale))
-    # A first scale of nothing, by which the others could not be divided, is the least that adds nothing.
-    first, least = one(scales[0]), one(others * _LEAST_SHARE + _LEAST_SCALE)
-    none = ll.equal(one(ll.maximum(others, _magnitude(scales[0]))), 0.0)
-    first = ll.where(ll.abs(first) < least, least, first)
-    whole = ll.maximum(_power_of_two_from(one(others) / ll.abs(first)), 1.0) * first
-    shares = [_on_grid(first / whole), _on_grid(one(scales[1]) / whole)]
-    begin = (shares[0] + shares[1]) * (-placed.middle * _SUBNORMAL * _MOST_FACTOR)
-    of_books = [share * _MOST_FACTOR for share in shares]
-    # Those of the others multiply values.
-    of_value = _SUBNORMAL * _MOST_FACTOR / placed.unit
-    of_books += [one(scale) / whole * of_value for scale in scales[2:]]
-    unscale = ll.where(none, 0.0, whole * (1 / of_value))
-    return Factors(tuple(ll.cast(factor, "f16") for factor in of_books), ll.cast(begin, "f16"), unscale)
+def factors_of_placed(scales: list[ll.Scalar], placed: Placed, largest: int) -> Factors:
+    """The same for placed numbers, of two books or more."""
+    of_unit = _SUBNORMAL * _MOST_FACTOR
+    if largest == _UNKNOWN:
+        most = _most(scales)
+        factors = tuple(ll.cast(_one(scale / most * _MOST_FACTOR), "f16") for scale in scales)
+        begins = tuple(factor * (-placed.middle * _SUBNORMAL) for factor in factors)
+        return Factors(tuple(range(len(scales))), factors, begins, most * (placed.unit / of_unit))
+    order, ratios, unscale = _over_largest(scales, largest)
+    second, *others = ratios
+    second = (second + _GRID) - _GRID
+    factors = tuple(ll.cast(ratio * _MOST_FACTOR, "f16") for ratio in (_one(1.0), second, *others))
+    joined = ll.cast((second + 1.0) * (-placed.middle * of_unit), "f16")
+    begins = (joined, *(factor * (-placed.middle * _SUBNORMAL) for factor in factors[2:]))
+    return Factors(order, factors, begins, unscale * (placed.unit / of_unit), is_joined=True)
 
 
-def sum_of_placed(placed: list[ll.Tile], values: list[ll.Tile], factors: Factors, parts: ll.Tile | None) -> ll.Tile:
-    """The sum of the first two books' numbers and the values of the others.
+def sum_of_placed(numbers: list[ll.Tile], parts: ll.Tile | None, factors: Factors) -> ll.Tile:
+    """The sum of all books' values, of numbers in the order of the books.
 
-    parts  a constant for each element, by which its factor is multiplied; None: 1
+    parts  a constant for each number, by which its factor is multiplied; None: 1
     """
-    total = factors.begin
-    for numbers, factor in zip(placed, factors.of_books, strict=False):
-        assert factor is not None
-        total = ll.fma(numbers, factor if parts is None else factor * parts, total)
-    for entries, factor in zip(values, factors.of_books[len(placed) :], strict=True):
-        assert factor is not None
-        total = ll.fma(entries, factor, total)
-    assert total is not None
+    made = [factor if parts is None or factor is None else factor * parts for factor in factors.of_books]
+    placed, begins = [numbers[book] for book in factors.order], list(factors.begins)
+    total = ll.fma(placed[0], made[0], begins.pop(0))
+    for number, factor in zip(placed[1:], made[1:], strict=True):
+        if factors.is_joined and number is placed[1]:
+            total = ll.fma(number, factor, total)
+        else:
+            total = total + ll.fma(number, factor, begins.pop(0))
     return total
 
 
 def sum_of_entries(entries: list[ll.Tile], factors: Factors) -> ll.Tile:
-    """The sum of all books' entries, times their factors if there are any."""
+    """The sum of all books' entries, times their factors if there are any, of entries in the order of the books."""
     if not factors.of_books:
         total = entries[0]
         for entry in entries[1:]:
             total = total + entry
         return total
-    first, *others = factors.of_books
-    total = entries[0] if first is None else entries[0] * first
-    for entry, factor in zip(entries[1:], others, strict=True):
-        assert factor is not None
+    first, *others = (entries[book] for book in factors.order)
+    factor, *rest = factors.of_books
+    total = first if factor is None else first * factor
+    for entry, factor in zip(others, rest, strict=True):
         total = ll.fma(entry, factor, total)
     return total
 
 
-def _magnitude(number: Any) -> Any:
-    return ll.maximum(number, number * -1.0)
+def _over_largest(scales: list[ll.Scalar], largest: int) -> tuple[tuple[int, ...], list[ll.Tile], ll.Scalar]:
+    """The order of books with that first, the scales of the others over its own, and its own."""
+    order = (largest, *(book for book in range(len(scales)) if book != largest))
+    first = _one(scales[largest])
+    # Where it is 0, so are the others.
+    divisor = ll.where(ll.equal(first, 0.0), 1.0, first)
+    return order, [_one(scales[book]) / divisor for book in order[1:]], scales[largest]
 
 
-def _on_grid(number: ll.Tile) -> ll.Tile:
-    """The next multiple of 2^-10, of numbers up to 1."""
-    return (number + _GRID) - _GRID
+def _most(scales: list[ll.Scalar]) -> Any:
+    """The largest magnitude, and no less than a number by which f32 divides."""
+    most: Any = _LEAST_SCALE
+    for scale in scales:
+        most = ll.maximum(most, ll.maximum(scale, scale * -1.0))
+    return most
 
 
-def _power_of_two_from(number: ll.Tile) -> ll.Tile:
-    """The least power of two that is no less than the positive number."""
-    bits = ll.view(number, dtype="uint32", layout=number.layout)
-    return ll.view((bits + _MANTISSA_BITS) & _EXPONENT_BITS, dtype="f32", layout=number.layout)
+def _one(number: Any) -> ll.Tile:
+    return ll.full(number, "f32", shape=[1])

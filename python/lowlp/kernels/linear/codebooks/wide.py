@@ -13,8 +13,8 @@ step, and no value goes from lane to lane.
 Sums of several books go to one of two places (`Schedule.scales_on`):
 
     'accumulators'  each book has products of its own; no weight is rounded
-    'weights'       entries are added before, and rounded to the activation type; where books have scales, in f16, each
-                    times its book's share of the largest scale, which is rounded to f16
+    'weights'       entries are added before, and rounded to the activation type; where books have scales, in f16
+                    (`book_sums`)
 
 Scales never go on weights: those of rows multiply accumulators at the end, those of groups a second tile of them. So
 for one book and one weight the result is what `QuantizedTensor.dequantize` computes.
@@ -40,7 +40,15 @@ from ..spec import LinearSpec
 from ..warpgroup_layouts import Layouts, Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from ..wide_factors import of_rows
-from .book_sums import Factors, Placed, factors_of_entries, factors_of_placed, sum_of_entries, sum_of_placed
+from .book_sums import (
+    Factors,
+    Placed,
+    factors_of_entries,
+    factors_of_placed,
+    plain_factors,
+    sum_of_entries,
+    sum_of_placed,
+)
 from .entries import can_keep
 from .lattice_books import PLACED_LATTICE, LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
@@ -234,13 +242,13 @@ class VectorBlock(Block):
         """What the entries of books are multiplied by, and their sums."""
         plan, operands = self.plan, self.operands
         if not plan.vectors.has_book_scales:
-            return Factors((), None, operands.codebooks_unscale)
+            return plain_factors(plan.vectors.books, operands.codebooks_unscale)
         rows = self.rows_of_books(row)
         at = [rows[product % len(rows)], stage // plan.stages_of_block if plan.switches_books else 0]
         scales = [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(plan.vectors.books)]
         if plan.placed is None:
-            return factors_of_entries(scales, plan.spec.near_scales)
-        return factors_of_placed(scales, plan.placed, plan.schedule.threads)
+            return factors_of_entries(scales, plan.spec.largest_book)
+        return factors_of_placed(scales, plan.placed, plan.spec.largest_book)
 
     def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """The codes of a span of a stage, of all books, as [piece, book, rows, codes]; of computed books with bytes of
@@ -275,16 +283,15 @@ class VectorBlock(Block):
         if plan.placed is None:
             total = sum_of_entries([self.entries(codes, piece, book, books) for book in range(count)], factors)
         else:
-            numbers, parts = self.placed_numbers(codes, piece, books)
-            values = [self.entries(codes, piece, book, books) for book in range(2, count)]
-            total = sum_of_placed(numbers, values, factors, parts)
+            total = sum_of_placed(*self.placed_numbers(codes, piece, books), factors)
         return total if plan.spec.activation == plan.held else ll.cast(total, plan.spec.activation)
 
     def placed_numbers(self, codes: ll.Tile, piece: int, books: Any) -> tuple[list[ll.Tile], ll.Tile | None]:
-        """The numbers that a piece's codes name in the first two books, as `sum_of_placed` takes them."""
+        """The numbers that a piece's codes name in each book, and by what their factors are multiplied."""
+        count = range(self.plan.vectors.books)
         if isinstance(books, LatticeBooks):
-            return [books.placed(codes, book, piece) for book in range(2)], books.parts_of_placed
-        return [self.entry_books.placed(codes, books, book, piece) for book in range(2)], None
+            return [books.placed(codes, book, piece) for book in count], books.parts_of_placed
+        return [self.entry_books.placed(codes, books, book, piece) for book in count], None
 
     def with_piece(self, results: list[ll.Tile], part: int, x_tiles: list[ll.Tile], weights: list[ll.Tile]) -> None:
         """Adds the products of a part's piece, one for each tile of columns, and each of `weights`."""

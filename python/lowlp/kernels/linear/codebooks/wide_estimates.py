@@ -1,8 +1,8 @@
 """What a product by warpgroups with codebooks takes, by counts: cycles of tensor cores, wavefronts of shared memory,
 instructions and bytes.
 
-Constants for up to 64 rows of x were fitted to 692 kernels: the standard deviation of estimated over measured times is
-4.3 % (docs/adr/0119). Those for more rows were fitted to 1626 kernels, 6.1 % (docs/adr/0120).
+Constants for up to 64 rows of x were fitted to 2277 kernels: the standard deviation of estimated over measured times is
+6.3 % (docs/adr/0122). Those for more rows were fitted to 1626 kernels, 6.1 % (docs/adr/0120).
 """
 
 from __future__ import annotations

@@ -53,8 +53,11 @@ def has_room(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> bo
 def _holds_narrow(plan: VectorPlan, most: int) -> bool:
     """Whether that many registers hold what a thread has of a tile of up to `EXACT_ROWS` columns: with as few, the
     assembler looks fewer vectors up ahead. Codes of bits that fill no bytes it shifts and selects, and spills what has
-    no room: of one product whose rows have one scale so much was measured to be worth it (docs/adr/0119)."""
+    no room: of one product whose rows have one scale so much was measured to be worth it (docs/adr/0119). So it does
+    with two products of slices."""
     fits = _BASE_REGISTERS + _accumulators(plan) <= most
+    if plan.spec.products > 1 and plan.slices > 1:
+        return registers_of(plan) <= most
     if plan.vectors.lattices or plan.vectors.bits % 8 == 0:
         return fits
     if plan.spec.products > 1 or not plan.is_one:

@@ -65,6 +65,12 @@ class HeldWeights:
         return self._words if self._form.experts is None else self._words.reshape(self._form.public_shape)
 
     @property
+    def is_spread(self) -> bool:
+        """Whether `spread` returns at once: this tensor, or what it has made."""
+        vectors = self._meaning.vectors
+        return vectors is None or bool(vectors.spread) or not vectors.can_spread or self._spread is not None
+
+    @property
     def nbytes(self) -> int:
         """Bytes of host memory that these weights keep: the packed words, padding included, scales, zeros, offsets,
         scale2, super-scales, tables and codebooks; and, after products that needed them, words of another family or

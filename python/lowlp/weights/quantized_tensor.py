@@ -379,12 +379,6 @@ class QuantizedTensor(HeldWeights):
             assert isinstance(self._spread, QuantizedTensor)
             return self._spread
 
-    @property
-    def is_spread(self) -> bool:
-        """Whether `spread` returns at once: this tensor, or what it has made."""
-        vectors = self._meaning.vectors
-        return vectors is None or bool(vectors.spread) or not vectors.can_spread or self._spread is not None
-
     def pack_for(self, activation: object, rows: int | tuple[int, int] | None = None) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like
         shared; this tensor where it is of that family.

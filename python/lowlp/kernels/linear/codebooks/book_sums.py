@@ -48,18 +48,18 @@ class Placed(NamedTuple):
 class Factors(NamedTuple):
     """What sums of entries take, as it is loaded once.
 
-    order     of the books: the first two are added in two multiply-adds where `is_joined`
+    order     of the books
     of_books  in this order a tile of one f16 each, by which numbers or entries are multiplied, None for 1; () where all
               entries are added as they are
-    begins    of placed numbers in this order what their products are added to, one of the first two where `is_joined`
+    begins    of placed numbers in this order what their products are added to before they are added to the sum; None
+              where that is the sum itself
     unscale   what a sum of products is multiplied by in the end
     """
 
     order: tuple[int, ...]
     of_books: tuple[ll.Tile | None, ...]
-    begins: tuple[ll.Tile, ...]
+    begins: tuple[ll.Tile | None, ...]
     unscale: Any
-    is_joined: bool = False
 
 
 def largest_book(scales: NDArray[Any], entries: NDArray[Any] | None) -> int:
@@ -106,15 +106,15 @@ def factors_of_placed(scales: list[ll.Scalar], placed: Placed, largest: int) -> 
     if largest == _UNKNOWN:
         most = _most(scales)
         factors = tuple(ll.cast(_one(scale / most * _MOST_FACTOR), "f16") for scale in scales)
-        begins = tuple(factor * (-placed.middle * _SUBNORMAL) for factor in factors)
+        begins: tuple[ll.Tile | None, ...] = tuple(factor * (-placed.middle * _SUBNORMAL) for factor in factors)
         return Factors(tuple(range(len(scales))), factors, begins, most * (placed.unit / of_unit))
     order, ratios, unscale = _over_largest(scales, largest)
     second, *others = ratios
     second = (second + _GRID) - _GRID
     factors = tuple(ll.cast(ratio * _MOST_FACTOR, "f16") for ratio in (_one(1.0), second, *others))
     joined = ll.cast((second + 1.0) * (-placed.middle * of_unit), "f16")
-    begins = (joined, *(factor * (-placed.middle * _SUBNORMAL) for factor in factors[2:]))
-    return Factors(order, factors, begins, unscale * (placed.unit / of_unit), is_joined=True)
+    begins = (joined, None, *(factor * (-placed.middle * _SUBNORMAL) for factor in factors[2:]))
+    return Factors(order, factors, begins, unscale * (placed.unit / of_unit))
 
 
 def sum_of_placed(numbers: list[ll.Tile], parts: ll.Tile | None, factors: Factors) -> ll.Tile:
@@ -123,13 +123,10 @@ def sum_of_placed(numbers: list[ll.Tile], parts: ll.Tile | None, factors: Factor
     parts  a constant for each number, by which its factor is multiplied; None: 1
     """
     made = [factor if parts is None or factor is None else factor * parts for factor in factors.of_books]
-    placed, begins = [numbers[book] for book in factors.order], list(factors.begins)
-    total = ll.fma(placed[0], made[0], begins.pop(0))
-    for number, factor in zip(placed[1:], made[1:], strict=True):
-        if factors.is_joined and number is placed[1]:
-            total = ll.fma(number, factor, total)
-        else:
-            total = total + ll.fma(number, factor, begins.pop(0))
+    first, *others = (numbers[book] for book in factors.order)
+    total = ll.fma(first, made[0], factors.begins[0])
+    for number, factor, begin in zip(others, made[1:], factors.begins[1:], strict=True):
+        total = ll.fma(number, factor, total) if begin is None else total + ll.fma(number, factor, begin)
     return total
 
 

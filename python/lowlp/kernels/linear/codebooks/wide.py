@@ -81,8 +81,8 @@ class VectorPlan(Plan):
         self.tiles = tiles_of_warp(spec, schedule)
         self.step_k = LANES * vectors.vector
         most = max(UNIT_K // self.tiles, STEP_K, self.step_k)
-        self.slices, self.slice_k = schedule.slices, schedule.stage_k // schedule.slices
-        self.span_k = min(self.slice_k, spec.unit_k)
+        self.slices = schedule.slices
+        self.span_k = min(schedule.stage_k // self.slices, spec.unit_k)
         self.piece_k = math.gcd(most, self.span_k, self.span_k if self.is_one else self.segment)
         self.parts_of_unit = spec.unit_k // self.span_k
         self.are_added = self.on_weights and vectors.books > 1
@@ -156,13 +156,15 @@ class VectorBlock(Block):
 
     def views_of_operands(self) -> Views:
         """As for other weights, with x in the order of vectors."""
-        spec, operands = self.plan.spec, self.operands
-        plan, units = self.plan, padded_columns(spec.k) // UNIT_K
-        x_view = ll.view_global(operands.x, shape=[units, operands.m, UNIT_K], strides=[UNIT_K, operands.x_stride, 1])
+        plan, operands = self.plan, self.operands
+        spec = plan.spec
+        shape: list[Any] = [padded_columns(spec.k) // UNIT_K, operands.m, UNIT_K]
+        strides: list[Any] = [UNIT_K, operands.x_stride, 1]
         if plan.slices > 1:
             # Units of a span, so that those of neighbouring slices lie side by side.
             shape = [plan.span_k // UNIT_K, spec.k // plan.span_k, operands.m, UNIT_K]
-            x_view = ll.view_global(operands.x, shape=shape, strides=[UNIT_K, plan.span_k, operands.x_stride, 1])
+            strides = [UNIT_K, plan.span_k, operands.x_stride, 1]
+        x_view = ll.view_global(operands.x, shape=shape, strides=strides)
         s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n])
         y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
         return Views(x_view, packed_view(spec, operands.weights), s_view, s_view, y_view)

@@ -8,11 +8,18 @@ each block of 4 v weights
 
 which for v = 2 is no change, and for v = 8 a transposition of 4 x 4 words. Rows are padded to multiples of `UNIT_K`, by
 places of zeros.
+
+Where each block of B weights along K has books of its own, a kernel may take four blocks side by side, S weights of
+each at a time, and let lane t begin with block t: at turn r, 0 to 3, it has block r ^ t. So in each 4 B weights
+
+    place  4 S h + S r + 4 v s + 8 p + 2 t + i   has weight   B (r ^ t) + S h + 4 v s + v t + 2 p + i
+
+for h = 0 to B / S - 1 and s = 0 to S / 4 v - 1.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,16 +35,40 @@ def padded_columns(k: int) -> int:
     return -(-k // UNIT_K) * UNIT_K
 
 
-def order_of_vectors(k: int, vector: int) -> NDArray[Any]:
+class VectorOrder(NamedTuple):
+    """The order of vectors of `vector` weights, 2, 4, 8 or 16.
+
+    block, span  B and S, where four blocks come side by side; 0: they come one after the other
+    """
+
+    vector: int
+    block: int = 0
+    span: int = 0
+
+
+def order_of_vectors(k: int, order: VectorOrder) -> NDArray[Any]:
     """int32 [padded_columns(k)]: which column of x has each place; k for places of zeros. Kernels compute it; this is
     what it is.
 
-    k       columns of x
-    vector  weights of a vector: 2, 4, 8 or 16
+    k  columns of x; with `block` a multiple of 4 of these
     """
     import numpy as np
 
-    block = np.arange(LANES * vector).reshape(LANES, vector // 2, 2).transpose(1, 0, 2).reshape(-1)
-    starts = np.arange(0, padded_columns(k), block.size)
-    order: NDArray[Any] = np.minimum((starts[:, None] + block).reshape(-1), k).astype(np.int32)
-    return order
+    vector, block, span = order
+    places = np.arange(padded_columns(k))
+    if block:
+        group, at = np.divmod(places, LANES * block)
+        part, at = np.divmod(at, LANES * span)
+        turn, at = np.divmod(at, span)
+        # Where the weight would be if lanes had the same block.
+        starts = (group * LANES + turn) * block + part * span
+    else:
+        starts, at = np.zeros_like(places), places
+    step, at = np.divmod(at, LANES * vector)
+    pair, at = np.divmod(at, 2 * LANES)
+    lane, i = np.divmod(at, 2)
+    weights = starts + step * LANES * vector + lane * vector + 2 * pair + i
+    if block:
+        weights += ((turn ^ lane) - turn) * block
+    found: NDArray[Any] = np.minimum(weights, k).astype(np.int32)
+    return found

@@ -64,6 +64,23 @@ lowlp.kernel @columns(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {
 }
 
 // Books exchanged by the row: the 4 lanes of each of 4 rows read 16 books, which need no copies.
+// Each of four lanes has a book of its own, so that a phase of 16 wants 4 copies of each: together a line of 128 bytes, or of
+// 256 where there is room, in which a code of 8 bits is a byte of the address.
+// CHECK-LABEL: lowlp.kernel @by_lanes
+// CHECK-SAME: 256 in shared memory (4 copies, 256 bytes apart
+// CHECK-SAME: 16 lanes of a phase read 4 books, so that 4 copies have no bank conflicts
+!by_lanes = !lowlp.tile<8x4xui8, spatial(8, 4)>
+lowlp.kernel @by_lanes(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 256, 4] : !lowlp.ptr<f16> -> !lowlp.global<4x256x4xf16>
+  %w = lowlp.view_global %codes shape [8, 4] : !lowlp.ptr<ui8> -> !lowlp.global<8x4xui8>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<4x256x4xf16> -> !lowlp.codebook<4x256x4xf16>
+  %q = lowlp.load_global %w[%c0, %c0] : !lowlp.global<8x4xui8> -> !by_lanes
+  %t = lowlp.lookup_vectors %q in %b[2] along 1 staggered [1, 1, 2] : !by_lanes, !lowlp.codebook<4x256x4xf16>
+    -> !lowlp.tile<8x16xf16, spatial(8, 4).local(1, 4)>
+  lowlp.return
+}
+
 // CHECK-LABEL: lowlp.kernel @staggered
 // CHECK-SAME: 16 lanes of a phase read 16 books, so that 1 copy has no bank conflicts
 // CHECK: #lowlp.codebook_cache<shared = 256, line_bytes = 256, book_bytes = 8>

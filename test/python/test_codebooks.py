@@ -312,6 +312,49 @@ def test_switches(cache: ll.CodebookCache | None, level: int) -> None:
     np.testing.assert_array_equal(y, codebooks[books, codes].reshape(ROWS, -1))
 
 
+def books_of_lanes(cache: ll.CodebookCache | None) -> ll.Kernel:
+    """Lane t reads book 2 ^ t of four, which have taken the place of others; threads have loaded their entries."""
+    entries = (lowlp.local(1, 16, 1) * lowlp.column_spatial(4, 16, 1) * lowlp.local(1, 1, 4)).reshape(1024, 4)
+
+    def body(x, c, y):
+        view = ll.view_global(c, shape=[2, 4, 256, 4])
+        book = ll.load_codebook(view, offsets=[0], cache=cache)
+        loaded = ll.load_global(ll.view_global(c, shape=[2, 1024, 4]), offsets=[1, 0, 0], layout=entries)
+        book = ll.switch_codebook(book, view, offsets=[1], entries=loaded)
+        codes = ll.load_global(ll.view_global(x, shape=[ROWS, GROUPS]), offsets=[0, 0], layout=CODES)
+        values = ll.lookup_vectors(codes, book, book=2, staggered=(1, 1, 2))
+        ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * 4]), offsets=[0, 0])
+
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
+    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+
+
+@pytest.mark.parametrize(
+    "cache",
+    [
+        None,
+        ll.CodebookCache(),
+        ll.CodebookCache(shared=256, copies=4, line_bytes=128),
+        ll.CodebookCache(registers=1, shared=30, copies=2),
+    ],
+)
+def test_a_book_for_each_lane(cache: ll.CodebookCache | None) -> None:
+    """The four books of lanes side by side are in as many copies as leave no conflicts, of lookups and of what fills
+    them."""
+    codes = random.integers(0, 256, (ROWS, GROUPS)).astype(np.uint8)
+    codes[:8] %= 2
+    codebooks = values_of((2, 4, 256, 4), "f16")
+    kernel = compilation.compile_cpu(books_of_lanes(cache), opt_level=1)
+    y = np.zeros((ROWS, GROUPS * 4), np.float16)
+    counters: Any = kernel(codes, codebooks, y, sites=True)
+    wanted = codebooks[1, 2 ^ (np.arange(GROUPS) % 4), codes]
+    np.testing.assert_array_equal(y, wanted.reshape(ROWS, -1))
+    if cache is None:
+        assert "4 copies, 256 bytes apart" in kernel.description.notes["codebooks"]["1"]  # type: ignore[index]
+        sites = {site["site"].split()[0]: site["extra_passes"] for site in counters["sites"]}
+        assert not sites["lowlp.lookup_vectors"] and not sites["lowlp.switch_codebook"]
+
+
 @pytest.mark.parametrize("cache", [ll.CodebookCache(), ll.CodebookCache(shared=200, copies=8)])
 def test_a_code_beyond_the_entries(cache: ll.CodebookCache) -> None:
     codes, codebooks = data((1, 200, 8), "f16", "uint8")

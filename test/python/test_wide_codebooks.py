@@ -19,6 +19,7 @@ from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
 from lowlp.kernels.linear.codebooks.wide_room import books_of
 from lowlp.kernels.linear.codebooks.wide_schedules import with_columns_for
+from lowlp.kernels.linear.operand_list import vector_order_of
 from lowlp.kernels.linear.operands import for_weights, host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
@@ -32,7 +33,7 @@ from lowlp_runtime import LowlpValueError
 from lowlp_runtime.ordered_rows import launch_numbers
 from lowlp_runtime.product_arguments import check_weights
 from lowlp_runtime.stored_weights import StoredWeights
-from lowlp_runtime.vector_order import order_of_vectors, padded_columns
+from lowlp_runtime.vector_order import VectorOrder, order_of_vectors, padded_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 # Fewer than there are tiles, so that blocks share some.
@@ -53,7 +54,7 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
     spec = for_weights(spec_for(qw, activation, "f32", epilogue=epilogue), qw)
     assert can_look_up_wide(spec, schedule)
     m, k = x.shape
-    order = order_of_vectors(k, vectors_of(str(qw.codec)).vector)
+    order = order_of_vectors(k, vector_order_of(spec, schedule) or VectorOrder(2))
     rows = np.ascontiguousarray(np.pad(x, ((0, 0), (0, 1)))[:, order])
     y = np.full((m, spec.columns_of_y), np.nan, np.float32)
     blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
@@ -73,6 +74,11 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec4:1x8:f16:64x128", 100, 600, 600, "f16", wide(share_tiles=False)),  # GPTVQ, the last block shorter
         ("vec4:1x8:f16:64x128", 100, 600, 600, "f16", wide(steps=1)),  # parts of tiles that begin in a block
         ("vec4:1x8:int8:128x256", 200, 768, 768, "f16", wide(warpgroups=2)),
+        # Four blocks at once: whole units of each, and parts; entries of 8, 16 and 4 bytes.
+        ("vec4:1x8:f16:64x128", 100, 1024, 1024, "f16", wide(16, steps=8, blocks_at_once=4)),
+        ("vec4:1x8:bf16:128x256", 200, 2048, 2048, "bf16", wide(warpgroups=2, steps=4, blocks_at_once=4)),
+        ("vec8:1x8:f16:64x256", 100, 2048, 2048, "f16", wide(steps=8, blocks_at_once=4, share_tiles=False)),
+        ("vec2:1x8:f16:64x128", 64, 1024, 1024, "f16", wide(steps=2, blocks_at_once=4)),
         ("vec8:2x8:f16:64x256", 100, 1024, 1024, "f16", wide(cluster=2, scales_on="weights")),
         # Results by parts of their columns, in turns.
         ("vec8:2x8:f16", 200, 328, 328, "f16", wide(128, column_tiles=2, warpgroups=2, scales_on="weights")),
@@ -236,33 +242,52 @@ def test_linear_puts_x_in_order(
 
 
 def test_the_order_of_vectors() -> None:
-    assert order_of_vectors(64, 8)[:16].tolist() == [0, 1, 8, 9, 16, 17, 24, 25, 2, 3, 10, 11, 18, 19, 26, 27]
-    assert order_of_vectors(64, 2).tolist() == list(range(64))
+    first = order_of_vectors(64, VectorOrder(8))[:16]
+    assert first.tolist() == [0, 1, 8, 9, 16, 17, 24, 25, 2, 3, 10, 11, 18, 19, 26, 27]
+    assert order_of_vectors(64, VectorOrder(2)).tolist() == list(range(64))
     for vector in (4, 8, 16):
-        order = order_of_vectors(72, vector)
+        order = order_of_vectors(72, VectorOrder(vector))
         assert len(order) == padded_columns(72) == 128
         assert sorted(order) == [*range(72), *[72] * 56]
         # Lane t has registers p of a block: of both operands the same weights.
         block = order[: 4 * vector].reshape(vector // 2, 4, 2)
         for lane in range(4):
             assert block[:, lane].reshape(-1).tolist() == list(range(lane * vector, (lane + 1) * vector))
+    # Of four blocks at once lane t has block r ^ t at turn r: all weights of a span, one after the other.
+    order = order_of_vectors(1024, VectorOrder(4, block=128, span=64))
+    assert sorted(order) == list(range(1024))
+    turns = order[:256].reshape(4, 4, 2, 4, 2)  # turn, step, pair, lane, weight of the pair
+    for turn in range(4):
+        for lane in range(4):
+            weights = (turn ^ lane) * 128 + np.arange(64).reshape(4, 4, 2, 2)[:, lane]
+            np.testing.assert_array_equal(turns[turn, :, :, lane], weights)
 
 
 @pytest.mark.parametrize(
-    ("k", "vector", "aligned"),
-    [(4104, 8, True), (100, 4, False), (2000, 16, True), (68, 2, False), (36, 4, True), (1026, 2, True)],
+    ("k", "order", "aligned"),
+    [
+        (4104, VectorOrder(8), True),
+        (100, VectorOrder(4), False),
+        (2000, VectorOrder(16), True),
+        (68, VectorOrder(2), False),
+        (36, VectorOrder(4), True),
+        (1026, VectorOrder(2), True),
+        (9 * 1024, VectorOrder(4, 256, 128), True),
+        (2048, VectorOrder(8, 256, 64), False),
+        (1024, VectorOrder(2, 128, 32), True),
+    ],
 )
-def test_rows_in_the_order_of_vectors(k: int, vector: int, aligned: bool) -> None:
+def test_rows_in_the_order_of_vectors(k: int, order: VectorOrder, aligned: bool) -> None:
     """Also of several parts, and of rows that end within a unit, and within what a thread loads."""
     random = np.random.default_rng(k)
-    kernel, order = compile_cpu(vector_order_kernel(k, vector, aligned, True)), order_of_vectors(k, vector)
+    kernel, columns = compile_cpu(vector_order_kernel(k, order, aligned, True)), order_of_vectors(k, order)
     stride = k + 8 - k % 8 if aligned else k + 3
     for m, multiprocessors in ((1, 132), (3, 1)):
         memory = random.integers(0, 1 << 16, (m, stride), dtype=np.uint16)
         y = np.full((m, padded_columns(k)), 7, np.uint16)
         numbers: dict[str, Any] = launch_numbers(padded_columns(k), m, stride, multiprocessors, gathers=False)
         kernel(x=memory.reshape(-1), y=y, **numbers)
-        np.testing.assert_array_equal(y, np.pad(memory[:, :k], ((0, 0), (0, 1)))[:, order])
+        np.testing.assert_array_equal(y, np.pad(memory[:, :k], ((0, 0), (0, 1)))[:, columns])
 
 
 def test_schedules() -> None:
@@ -414,7 +439,7 @@ def test_the_inner_loop(tmp_path: Path) -> None:
     before = loaded.binary.before
     assert before is not None and before.description.name == "order_vectors"
     # As an older lowlp saved it.
-    gathering = gpu_ordering_kernel(2048, 0, True, False, "sm_90a").binary
+    gathering = gpu_ordering_kernel(2048, None, True, False, "sm_90a").binary
     qw = weights(np.random.default_rng(0), vectors_of("vec8:2x8:f16"), 1024, 2048, 2048)
     with pytest.raises(LowlpValueError, match="was saved by an older lowlp"):
         check_weights(replace(loaded.binary, before=gathering), loaded.description.product, StoredWeights.of(qw))

@@ -126,8 +126,7 @@ static Codebook collect(LoadCodebookOp first) {
 /// How many books the lanes of the first phase read; 1 if these lie side by
 /// side in no different places of the banks.
 static int64_t countBooksOfPhase(LookupVectorsOp lookup) {
-  std::optional<uint64_t> dim = lookup.getBookAlong();
-  if (!dim)
+  if (!lookup.getBookAlong() && !lookup.getStaggered())
     return 1;
   Layout layout = lookup.getPartLayout();
   int64_t lanes =

@@ -252,15 +252,13 @@ static Layout getVectors(const Layout &codes, int64_t length, int64_t dim) {
 int64_t LookupVectorsOp::getBookOf(ArrayRef<int64_t> index) {
   auto book = static_cast<int64_t>(getBook());
   std::optional<uint64_t> dim = getBookAlong();
-  if (!dim)
-    return book;
   int64_t exchanged = 0;
   if (std::optional<ArrayRef<int64_t>> staggered = getStaggered())
     for (auto [bit, mask] : llvm::enumerate(staggered->drop_front())) {
       auto chosen = static_cast<uint64_t>(index[staggered->front()] & mask);
       exchanged |= static_cast<int64_t>(llvm::popcount(chosen) % 2) << bit;
     }
-  return book + (index[*dim] ^ exchanged);
+  return dim ? book + (index[*dim] ^ exchanged) : book ^ exchanged;
 }
 
 Layout LookupVectorsOp::getPartLayout() {
@@ -281,15 +279,13 @@ static LogicalResult verifyStagger(LookupVectorsOp op,
   if (!staggered)
     return success();
   std::optional<uint64_t> along = op.getBookAlong();
-  if (!along)
-    return op.emitOpError("staggered goes with book_along");
   if (staggered->size() < 2)
     return op.emitOpError("staggered must name a dimension and at least one "
                           "mask, but has ")
            << staggered->size() << " numbers";
   int64_t dim = staggered->front();
   if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) ||
-      dim == static_cast<int64_t>(*along))
+      (along && dim == static_cast<int64_t>(*along)))
     return op.emitOpError("staggered must name another dimension than "
                           "book_along, at least 0 and less than ")
            << shape.size() << ", but names " << dim;
@@ -298,7 +294,12 @@ static LogicalResult verifyStagger(LookupVectorsOp op,
       return op.emitOpError("masks of staggered must be 1 to ")
              << kMaxStaggerMask << ", but one is " << mask;
   int64_t exchanged = int64_t(1) << (staggered->size() - 1);
-  if (shape[*along] % exchanged != 0)
+  int64_t books = op.getCodebook().getType().getNumBooks();
+  if (!along && books % exchanged != 0)
+    return op.emitOpError("staggered exchanges ")
+           << exchanged << " neighbours, which do not divide the " << books
+           << " books";
+  if (along && shape[*along] % exchanged != 0)
     return op.emitOpError("staggered exchanges the books of ")
            << exchanged << " neighbours, which do not divide the "
            << shape[*along] << " along book_along";

@@ -222,7 +222,8 @@ def lookup_vectors(
     book_along  a dimension of the codes whose indices have a book each: index j has book `book` + j
     staggered   (r, m0, m1, ...): books are exchanged by the index i along dimension r, which makes lanes that read the
                 same columns of different rows read different books: index j has book `book` + (j ^ x), of which bit b
-                of x is the parity of i & mb
+                of x is the parity of i & mb. Without `book_along` all have book `book` ^ x, so that lanes which have
+                columns side by side read books of their own
     part        leading indices of a larger tile of codes, whose rest is looked up: of codes [4, 2, 16, 4], `[3, 0]`
                 takes 16 x 4. Every thread must hold these dimensions whole
     dtype       'f16' or 'bf16', to which entries of int8 and f8e4m3 are converted exactly; the type of the entries if

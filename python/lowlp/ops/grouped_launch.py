@@ -218,7 +218,7 @@ def _bind(
     order = [product.required(role).name for role in roles]
     ordered = None
     if is_made:
-        ordering = gpu_ordering_kernel(k, 0, x_aligned, early, device.arch).launcher
+        ordering = gpu_ordering_kernel(k, None, x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
             permutation = permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)

@@ -297,7 +297,7 @@ def compile_linear(
         warn_of_spills(kernel)
     if within or not permutation:
         return kernel
-    before = gpu_ordering_kernel(columns, 0, True, spec.dependent_launch, kernel.arch)
+    before = gpu_ordering_kernel(columns, None, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 

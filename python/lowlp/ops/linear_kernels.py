@@ -22,6 +22,7 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import SUMS, LinearSpec
 from lowlp.kernels.linear.warpgroup_layouts import ends_with_scales
 from lowlp.language import Kernel
+from lowlp_runtime.vector_order import VectorOrder
 
 _kernels = Once()
 
@@ -45,35 +46,39 @@ def has_gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> bool:
     return _kernels.has((spec, schedule, arch))
 
 
-def cpu_ordering_kernel(k: int, vector: int, aligned: bool) -> CpuKernel:
-    """What puts the columns of x in the order of vectors of `vector` weights, or of permuted weights where it is 0, for
-    the CPU target; see `vector_order_kernel` and `permuting_kernel`."""
+def cpu_ordering_kernel(k: int, order: VectorOrder | None, aligned: bool) -> CpuKernel:
+    """What puts the columns of x in the order of vectors, or of permuted weights where it is None, for the CPU target;
+    see `vector_order_kernel` and `permuting_kernel`."""
 
     def make() -> CpuKernel:
-        return compile_cpu(_ordering(k, vector, aligned, False, DEFAULT_ARCH))
+        return compile_cpu(_ordering(k, order, aligned, False, DEFAULT_ARCH))
 
-    kernel: CpuKernel = _kernels.get(("ordering", k, vector, aligned, "cpu"), make)
+    kernel: CpuKernel = _kernels.get(("ordering", k, order, aligned, "cpu"), make)
     return kernel
 
 
-def gpu_ordering_kernel(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> CompiledKernel:
+def gpu_ordering_kernel(
+    k: int, order: VectorOrder | None, aligned: bool, dependent_launch: bool, arch: str
+) -> CompiledKernel:
     """The same for an architecture."""
 
     def make() -> CompiledKernel:
-        return compile(_ordering(k, vector, aligned, dependent_launch, arch), arch)
+        return compile(_ordering(k, order, aligned, dependent_launch, arch), arch)
 
-    kernel: CompiledKernel = _kernels.get(("ordering", k, vector, aligned, dependent_launch, arch), make)
+    kernel: CompiledKernel = _kernels.get(("ordering", k, order, aligned, dependent_launch, arch), make)
     return kernel
 
 
-def has_gpu_ordering_kernel(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> bool:
+def has_gpu_ordering_kernel(
+    k: int, order: VectorOrder | None, aligned: bool, dependent_launch: bool, arch: str
+) -> bool:
     """Whether that is compiled."""
-    return _kernels.has(("ordering", k, vector, aligned, dependent_launch, arch))
+    return _kernels.has(("ordering", k, order, aligned, dependent_launch, arch))
 
 
-def _ordering(k: int, vector: int, aligned: bool, dependent_launch: bool, arch: str) -> Kernel:
-    if vector:
-        return vector_order_kernel(k, vector, aligned, dependent_launch)
+def _ordering(k: int, order: VectorOrder | None, aligned: bool, dependent_launch: bool, arch: str) -> Kernel:
+    if order:
+        return vector_order_kernel(k, order, aligned, dependent_launch)
     return permuting_kernel(k, aligned, dependent_launch, arch)
 
 
@@ -112,10 +117,10 @@ def compile_for_gpu(
     """
     notes, product = notes_of(spec, schedule, path, reason), product_of(spec, schedule, rows)
     kernel = compile_quietly(linear_kernel(spec, schedule), arch, notes, product)
-    vector = vector_order_of(spec, schedule)
-    if not vector:
+    order = vector_order_of(spec, schedule)
+    if not order:
         return kernel
-    before = gpu_ordering_kernel(spec.k, vector, True, spec.dependent_launch, kernel.arch)
+    before = gpu_ordering_kernel(spec.k, order, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 

@@ -370,8 +370,8 @@ def _bind(
         if by_slabs is not None:
             return _BoundCall(None, allocate, None, {}, None, by_slabs)
     within = None
-    vector = vector_order_of(spec, schedule)
-    if vector:
+    order = vector_order_of(spec, schedule)
+    if order:
         x_stride = padded_columns(qw.shape[1])
     elif qw.permutation is not None:
         within = ordered_within(replace(spec, aligned=x_aligned), schedule, m, device)
@@ -379,8 +379,8 @@ def _bind(
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and begins_early(spec, schedule, m))
-    ordering_kind = (qw.shape[1], vector, x_aligned, early, device.arch)
-    is_ordered = bool(vector) or (qw.permutation is not None and not within)
+    ordering_kind = (qw.shape[1], order, x_aligned, early, device.arch)
+    is_ordered = order is not None or (qw.permutation is not None and not within)
     lacks_ordering = is_ordered and not has_gpu_ordering_kernel(*ordering_kind)
     if captured and (lacks_ordering or not _is_ready(qw, spec, schedule, device.arch, x.device)):
         raise first_call_in_capture("x", m, x.dtype)
@@ -395,16 +395,16 @@ def _bind(
     numbers = product.launch_numbers(m, x_stride, strides[1] if spec.residual else None, multiprocessors(ordinal))
     kept: dict[str, Any] = {name: launcher.read(name, tensor) for name, tensor in tensors.items()}
     kept.update(product.by_name(numbers))
-    order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
+    named = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
     ordered = None
     if is_ordered:
-        width = padded_columns(qw.shape[1]) if vector else qw.shape[1]
+        width = padded_columns(qw.shape[1]) if order else qw.shape[1]
         ordering = gpu_ordering_kernel(*ordering_kind).launcher
         with torch.cuda.device(x.device):
-            permutation = None if vector else permutation_on(qw, x.device)
+            permutation = None if order else permutation_on(qw, x.device)
         rows = allocator((m, x_stride), x.dtype, x.device)
         ordered = OrderedRows(ordering, permutation, width, m, strides[0], multiprocessors(ordinal), rows)
-    return _BoundCall(launcher.bind(kept, order, ordinal), allocate, ordered, tensors)
+    return _BoundCall(launcher.bind(kept, named, ordinal), allocate, ordered, tensors)
 
 
 def _slabs(qw: QuantizedTensor, spec: LinearSpec, x: Any, arch: str, captured: bool) -> Slabs | None:

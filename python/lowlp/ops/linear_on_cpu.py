@@ -20,7 +20,7 @@ from lowlp.schedules.device import H200
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
 from lowlp_runtime.ordered_rows import row_stride
-from lowlp_runtime.vector_order import padded_columns
+from lowlp_runtime.vector_order import VectorOrder, padded_columns
 
 from .linear_kernels import cpu_kernel, cpu_ordering_kernel
 from .linear_launch import check_shapes, columns_of_y
@@ -53,8 +53,8 @@ def linear_numpy(
     aligned = spec.aligned
     given["y"] = y.reshape(-1, n)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
-    if vector := vector_order_of(spec, schedule):
-        rows, stride = ordered_on_cpu(rows, stride, x_aligned, vector=vector)
+    if order := vector_order_of(spec, schedule):
+        rows, stride = ordered_on_cpu(rows, stride, x_aligned, order=order)
     elif qw.permutation is not None and quantized:
         rows = np.ascontiguousarray(rows[:, qw.permutation])
         stride = k
@@ -137,17 +137,17 @@ def product_on_cpu(
 
 
 def ordered_on_cpu(
-    rows: AnyArray, stride: int, aligned: bool, *, vector: int = 0, permutation: AnyArray | None = None
+    rows: AnyArray, stride: int, aligned: bool, *, order: VectorOrder | None = None, permutation: AnyArray | None = None
 ) -> tuple[AnyArray, int]:
     """Rows of x with their columns in the order of vectors, padded, or of a permutation; aligned, and their stride."""
     m, k = rows.shape
-    columns = padded_columns(k) if vector else k
+    columns = padded_columns(k) if order else k
     made = np.empty((m, row_stride(columns)), np.uint16)
     given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "y": made}
     if permutation is not None:
         given["permutation"] = permutation
     given.update(ordering_numbers(columns, m, stride, CPU_MULTIPROCESSORS, permutation is not None))
-    cpu_ordering_kernel(k, vector, aligned)(**given)
+    cpu_ordering_kernel(k, order, aligned)(**given)
     return made.view(rows.dtype)[:, :columns], row_stride(columns)
 
 

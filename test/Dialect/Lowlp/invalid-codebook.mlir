@@ -378,8 +378,8 @@ func.func @book_along(%codes: !part, %b: !books) {
 !values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
 !books = !lowlp.codebook<4x256x8xf16>
 func.func @staggered(%codes: !part, %b: !books) {
-  // expected-error @below {{staggered goes with book_along}}
-  %t = lowlp.lookup_vectors %codes in %b[0] along 1 staggered [0, 1] : !part, !books -> !values
+  // expected-error @below {{staggered exchanges 8 neighbours, which do not divide the 4 books}}
+  %t = lowlp.lookup_vectors %codes in %b[0] along 1 staggered [0, 1, 2, 4] : !part, !books -> !values
   return
 }
 

@@ -18,7 +18,7 @@ from lowlp import language as ll
 from lowlp.kernels.linear.codebooks.vector_order import vector_order_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp_runtime.ordered_rows import launch_numbers
-from lowlp_runtime.vector_order import order_of_vectors, padded_columns
+from lowlp_runtime.vector_order import VectorOrder, order_of_vectors, padded_columns
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from test_linear_codebooks import vectors_of, weights
@@ -167,14 +167,16 @@ def linears(arch: str) -> Iterator[Case]:
 
 def orders(arch: str) -> Iterator[Case]:
     """Rows of x in the order of vectors, which end within a part, and within what a thread loads."""
-    for k, vector, aligned in ((4104, 8, True), (2084, 4, True), (208, 16, False), (70, 2, False)):
+    orders = [(4104, VectorOrder(8), True), (2084, VectorOrder(4), True), (208, VectorOrder(16), False)]
+    at_once = [(9216, VectorOrder(4, 256, 128), True), (2048, VectorOrder(8, 256, 64), False)]
+    for k, order, aligned in (*orders, (70, VectorOrder(2), False), *at_once):
         m, stride = 5, k + 8 - k % 8 if aligned else k + 3
         x = np.random.default_rng(k).integers(0, 1 << 16, (m, stride), dtype=np.uint16)
-        wanted = np.pad(x[:, :k], ((0, 0), (0, 1)))[:, order_of_vectors(k, vector)]
-        kernel = lowlp.compile(vector_order_kernel(k, vector, aligned, False), arch)
+        wanted = np.pad(x[:, :k], ((0, 0), (0, 1)))[:, order_of_vectors(k, order)]
+        kernel = lowlp.compile(vector_order_kernel(k, order, aligned, False), arch)
         numbers = launch_numbers(padded_columns(k), m, stride, 1, gathers=False)
         arguments = {"x": x, "y": np.zeros_like(wanted), **numbers}
-        yield Case(f"vector_order_{vector}", kernel, arguments, "y", wanted, 0.0)
+        yield Case(f"vector_order_{order.vector}_{order.span}", kernel, arguments, "y", wanted, 0.0)
 
 
 def cases(arch: str) -> Iterator[Case]:

@@ -70,10 +70,9 @@ def linear_case(
         operands = host_operands(qw, activation, epilogue, schedule)
     product = product_of(spec, schedule)
     rows = x
-    if vector := vector_order_of(spec, schedule):
+    if order := vector_order_of(spec, schedule):
         # Another kernel puts columns in this order.
-        order = order_of_vectors(k, vector)
-        rows = np.ascontiguousarray(np.pad(x, ((0, 0), (0, 1)))[:, order])
+        rows = np.ascontiguousarray(np.pad(x, ((0, 0), (0, 1)))[:, order_of_vectors(k, order)])
     given = {"x": rows, "bias": bias, "residual": residual, "y": np.zeros((m, columns), TYPES[out])}
     numbers = product.launch_numbers(m, rows.shape[1], None if residual is None else columns, MULTIPROCESSORS)
     by_role = {**{role: part for role, part in given.items() if part is not None}, **numbers}

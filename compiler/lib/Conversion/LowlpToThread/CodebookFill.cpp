@@ -14,7 +14,9 @@
 // entries instead, of which it loads all it has at once: a fill waits for
 // memory once. Each is stored 16 bytes at a time, several copies of small ones,
 // and lanes begin at different places of their lines, so that the eight of a
-// phase have all banks.
+// phase have all banks. So it is where the copies of a book have some banks of
+// lines of several books: threads that hold entries of each of these, side by
+// side, have all banks together.
 //
 // Of small entries without copies in lines of
 // several books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a
@@ -90,7 +92,7 @@ public:
       Value held = extractEntry(builder, loc, codebook, registers, i);
       if (plan.isRaised)
         held = raiseEntry(builder, loc, held);
-      store(thread, {held, getLine(entry, book)});
+      store(thread, entry, {held, getLine(entry, book)});
     }
   }
 
@@ -238,10 +240,14 @@ private:
   }
 
   /// Writes all copies of an entry.
-  void store(Value thread, Taken taken) {
+  void store(Value thread, Value entry, Taken taken) {
     if (fillsBanks())
       return storeCopies(thread, taken);
     int64_t bytes = codebook.getEntryBytes();
+    int64_t ofCopies = bytes * codebook.getCache().getCopies();
+    if (bytes >= 4 && bytes <= kWideBytes && ofCopies >= kWideBytes &&
+        llvm::isPowerOf2_64(ofCopies))
+      return storeWide(taken, entry, ofCopies / kWideBytes);
     for (int64_t copy = 0; copy < codebook.getCache().getCopies(); ++copy)
       simt::StoreOp::create(builder, loc, taken.entry, shared,
                             toOffset(add(taken.line, i32(copy * bytes))),
@@ -249,10 +255,15 @@ private:
   }
 
   void storeCopies(Value thread, Taken taken) {
+    storeWide(taken, thread, kBanksBytes / kWideBytes);
+  }
+
+  /// Writes copies to `places` of 16 bytes, of which lanes begin at different
+  /// ones, as their `number` says.
+  void storeWide(Taken taken, Value number, int64_t places) {
     Value wide = repeat(taken.entry);
-    constexpr int64_t kPlaces = kBanksBytes / kWideBytes;
-    for (int64_t place = 0; place < kPlaces; ++place) {
-      Value turned = remainder(add(thread, i32(place)), kPlaces);
+    for (int64_t place = 0; place < places; ++place) {
+      Value turned = remainder(add(number, i32(place)), places);
       simt::StoreOp::create(
           builder, loc, wide, shared,
           toOffset(add(taken.line, scale(turned, kWideBytes))), kWideBytes);

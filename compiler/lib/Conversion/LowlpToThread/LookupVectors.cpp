@@ -151,6 +151,8 @@ VectorLookup::VectorLookup(OpBuilder &builder, LookupVectorsOp op, Value codes,
 int64_t VectorLookup::getCommonBook(int64_t i) {
   auto book = static_cast<int64_t>(op.getBook());
   std::optional<uint64_t> dim = op.getBookAlong();
+  if (!dim && op.getStaggered())
+    return 0; // all of it depends on the thread
   if (dim && !op.getStaggered())
     book += layout.evaluate(0, i)[*dim];
   return book;
@@ -190,7 +192,6 @@ static Value buildExchange(OpBuilder &builder, Location loc, Value index,
 
 Value VectorLookup::getStaggeredBook(int64_t i) {
   ArrayRef<int64_t> staggered = *op.getStaggered();
-  auto along = static_cast<int64_t>(*op.getBookAlong());
   std::vector<int64_t> index = layout.evaluate(0, i);
   auto at = [&](int64_t dim) -> Value {
     Value thread = buildThreadPart(builder, loc, layout, dim);
@@ -200,7 +201,10 @@ Value VectorLookup::getStaggeredBook(int64_t i) {
   };
   Value exchange = buildExchange(builder, loc, at(staggered.front()),
                                  staggered.drop_front());
-  return arith::XOrIOp::create(builder, loc, at(along), exchange);
+  Value own = i32(static_cast<int64_t>(op.getBook()));
+  if (std::optional<uint64_t> along = op.getBookAlong())
+    own = at(static_cast<int64_t>(*along));
+  return arith::XOrIOp::create(builder, loc, own, exchange);
 }
 
 void VectorLookup::enter(int64_t i) {
@@ -213,8 +217,9 @@ void VectorLookup::enter(int64_t i) {
     period = std::max(period, static_cast<int64_t>(llvm::bit_ceil(
                                   static_cast<uint64_t>(mask) + 1)));
   std::vector<int64_t> index = layout.evaluate(0, i);
+  std::optional<uint64_t> along = op.getBookAlong();
   auto [known, isNew] = staggered.try_emplace(
-      {index[*op.getBookAlong()], index[numbers.front()] % period});
+      {along ? index[*along] : 0, index[numbers.front()] % period});
   if (isNew) {
     threadBook = getStaggeredBook(i);
     slot = shared ? getSlot() : Value();
@@ -266,9 +271,13 @@ Value VectorLookup::getSlot() {
     Value thread = arith::IndexCastUIOp::create(
         builder, loc, builder.getI32Type(),
         gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+    // Books that lanes differ in are told apart by other bits than copies.
+    std::optional<uint64_t> bookDim = op.getBookAlong();
+    if (!bookDim && op.getStaggered())
+      bookDim = op.getStaggered()->front();
     slot = moveToAddress(
         builder, loc, thread,
-        getCopyBits(layout, op.getBookAlong(), copies, llvm::Log2_64(bytes)));
+        getCopyBits(layout, bookDim, copies, llvm::Log2_64(bytes)));
   }
   if (threadBook) {
     Value part = arith::MulIOp::create(builder, loc, threadBook,

@@ -99,7 +99,8 @@ def Lowlp_LookupVectorsOp : Lowlp_Op<"lookup_vectors", [MemoryEffects<[MemRead]>
     `book` is the number of the book. With `book_along d` each index along dimension `d` of the codes has a book of its own:
     code c at index j is looked up in book `book` + j. `staggered [r, m0, m1, ...]` exchanges the books of neighbours by the index i along
     dimension `r`: the book is `book` + (j xor x), of which bit b of x is the parity of `i & mb`. So lanes that read the
-    same columns of different rows read different books, which lie in different banks.
+    same columns of different rows read different books, which lie in different banks. Without `book_along` the book is `book` xor
+    x: so lanes that have columns side by side read books of their own.
 
     `part` names the leading indices of a larger tile of codes: of codes [4, 2, 16, 4], `[3, 0]` takes the 16 x 4 from [3, 0]
     on. Every thread must hold that part; its registers are read where they are. So codes are loaded widely, and looked up step

@@ -14,7 +14,7 @@ from lowlp import language as ll
 from lowlp.numeric.vectors import Vectors
 from lowlp_runtime.operands import ROWS, Operand
 from lowlp_runtime.product import Product
-from lowlp_runtime.vector_order import padded_columns
+from lowlp_runtime.vector_order import LANES, VectorOrder, padded_columns
 
 from .integer_sums import takes_sums_of_rows, takes_sums_of_weights
 from .scaled_weights import fit_of
@@ -48,7 +48,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         epilogue=spec.epilogue,
         tiles=tiling(spec, schedule) if _has_tiles(spec, schedule) and not spec.experts else None,
         super_group_size=spec.super_group_size if spec.super_scale else None,
-        vector_order=vector_order_of(spec, schedule) or None,
+        vector_order=order.vector if (order := vector_order_of(spec, schedule)) else None,
     )
 
 
@@ -63,14 +63,17 @@ def _has_tiles(spec: LinearSpec, schedule: Schedule) -> bool:
     return schedule.has_wgmma or (schedule.stages > 0 and spec.vectors is None)
 
 
-def vector_order_of(spec: LinearSpec, schedule: Schedule) -> int:
-    """The weights of a vector in whose order x comes, padded, as a kernel before this one makes it
-    (`lowlp_runtime.vector_order`); 0: x comes as it is, or in the order of the weights. For vectors of two weights that
-    is one order, so that x is taken as it is where its rows are aligned and need no padding."""
+def vector_order_of(spec: LinearSpec, schedule: Schedule) -> VectorOrder | None:
+    """The order of vectors in which x comes, padded, as a kernel before this one makes it
+    (`lowlp_runtime.vector_order`); None: x comes as it is, or in the order of the weights. For vectors of two weights
+    that is one order, so that x is taken as it is where its rows are aligned and need no padding."""
     if spec.vectors is None or not schedule.has_wgmma:
-        return 0
+        return None
     vector: int = spec.vectors.vector
-    return 0 if vector == 2 and spec.aligned and spec.k == padded_columns(spec.k) else vector
+    if schedule.blocks_at_once > 1:
+        return VectorOrder(vector, spec.book_columns or 0, schedule.stage_k // LANES)
+    is_one = vector == 2 and spec.aligned and spec.k == padded_columns(spec.k)
+    return None if is_one else VectorOrder(vector)
 
 
 def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
@@ -169,7 +172,7 @@ def _divisor(operand: Operand, spec: LinearSpec) -> int:
 
 
 def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Parameter:
-    is_made = operand.role in ("x", "x_stride") and vector_order_of(spec, schedule) > 0
+    is_made = operand.role in ("x", "x_stride") and vector_order_of(spec, schedule) is not None
     if operand.element == "i64":
         return ll.integer(64, divisible_by=_divisor(operand, spec) if spec.aligned or is_made else 1)
     if not operand.is_array:

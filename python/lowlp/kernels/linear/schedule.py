@@ -9,6 +9,7 @@ from typing import Final
 from lowlp.errors import LowlpValueError
 from lowlp.language.control_flow import MAX_STAGES
 from lowlp.language.kernel_schedule import CODEBOOKS, TABLE_COPIES, TABLE_FORMS
+from lowlp_runtime.vector_order import LANES
 
 COLUMNS: Final = tuple(range(8, 257, 8))
 WARPS: Final = tuple(range(1, 17))
@@ -54,6 +55,7 @@ _CHOICES: Final[dict[str, Sequence[object]]] = {
     "kept_entries": range(MAX_ENTRIES + 1),
     "second_copies": (False, True),
     "partial_sums": (False, True),
+    "blocks_at_once": (1, LANES),
 }
 """What each field may be."""
 
@@ -117,6 +119,11 @@ class Schedule:
 
     second_copies  of entries whose codes name one of two copies both are in shared memory; else one
 
+    Of kernels for codebooks by warpgroups:
+
+    blocks_at_once  of K with books of their own, which a stage takes side by side, and each of four lanes in another
+                    order (`codebooks.blocks_at_once`): 1 or 4
+
     With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`). There are no stages;
     `kept_rows`, 1 or 2, warps, 4, 8 or 16, row_tiles, which a warp has one after the other, and splits count.
 
@@ -150,6 +157,7 @@ class Schedule:
     kept_entries: int = 0
     second_copies: bool = False
     partial_sums: bool = False
+    blocks_at_once: int = 1
 
     def __post_init__(self) -> None:
         # The search for a schedule makes thousands.

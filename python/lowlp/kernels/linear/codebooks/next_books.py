@@ -13,7 +13,9 @@ from typing import Any, Final
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
 
+from ..schedule import Schedule
 from ..spec import LinearSpec
+from .blocks_at_once import entries_layout
 from .entries import cached_shape
 from .spread_books import EntryBooks
 
@@ -21,31 +23,32 @@ _MOST_BYTES: Final = 64
 """Of entries that a thread holds."""
 
 
-def _entries_layout(spec: LinearSpec, threads: int) -> Layout:
-    """How threads hold the entries of all books of a block, [entries, values], whole ones each."""
+def _entries_layout(spec: LinearSpec, schedule: Schedule) -> Layout:
+    """How threads hold the entries of all books of a block, or of a group of these, [entries, values], whole ones
+    each."""
+    threads = schedule.threads
+    if schedule.blocks_at_once > 1:
+        return entries_layout(spec, threads)
     *entries, vector = cached_shape(spec)
     rounds = -(-math.prod(entries) // threads)
     return local(rounds, 1) * spatial(threads, 1) * local(1, vector)
 
 
-def loads_ahead(spec: LinearSpec, threads: int) -> bool:
+def loads_ahead(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether threads have registers for the books of the next block."""
     vectors = spec.vectors
     if vectors is None or vectors.lattices or not spec.book_columns or spec.book_columns >= spec.k:
         return False
     bytes_of_value = 1 if vectors.entries in ("int8", "f8e4m3") else 2
-    return _entries_layout(spec, threads).num_local * bytes_of_value <= _MOST_BYTES
+    return _entries_layout(spec, schedule).num_local * bytes_of_value <= _MOST_BYTES
 
 
 class NextBooks:
-    """Loads books, and puts them in the place of those before.
+    """Loads books, and puts them in the place of those before."""
 
-    threads  of a block of the grid
-    """
-
-    def __init__(self, spec: LinearSpec, books: EntryBooks, threads: int) -> None:
-        self.books, self.layout = books.view, _entries_layout(spec, threads)
-        self.entries = books.entries if loads_ahead(spec, threads) else None
+    def __init__(self, spec: LinearSpec, schedule: Schedule, books: EntryBooks) -> None:
+        self.books, self.layout = books.view, _entries_layout(spec, schedule)
+        self.entries = books.entries if loads_ahead(spec, schedule) else None
 
     def load(self, block_of_rows: Any, block_of_k: Any) -> ll.Tile | None:
         """The entries of a block's books; None where they do not fit in registers."""

@@ -5,6 +5,8 @@
     ''          [R, 2**b, v]                    the same
     'copies'    [R, 2 * 2**b, v]                the same, with `Schedule.second_copies`; else each book alone, [2**b, v]
     'exchange'  [2, 2**b, v]                    [2 * 2**b, v], of which both codes of a vector name any entry
+
+Of blocks at once the books of four are together, [4, 2**b, v] (`blocks_at_once`).
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp_runtime.spread_books import entries_at
+from lowlp_runtime.vector_order import LANES
 
 from ..schedule import Schedule
 from ..spec import LinearSpec
+from .blocks_at_once import STAGGERED
 from .book_sums import Placed
 from .entries import cached_shape, spread_passes
 
@@ -35,10 +39,15 @@ class EntryBooks:
         self.spec, self.vectors = spec, vectors
         self.second_copies = schedule.second_copies
         self.is_apart = vectors.spread == "copies" and not self.second_copies
+        self.is_staggered = schedule.blocks_at_once > 1
         *blocks, books, entries, vector = spec.shape_of_books
         self.blocks = blocks or [1, 1]
         self.view = ll.view_global(codebooks, shape=[*self.blocks, *cached_shape(spec, self.second_copies)])
         self.entries = ll.view_global(codebooks, shape=[*self.blocks, books * entries, vector])
+        if self.is_staggered:
+            groups = [self.blocks[0], self.blocks[1] // LANES]
+            self.view = ll.view_global(codebooks, shape=[*groups, LANES, entries, vector])
+            self.entries = ll.view_global(codebooks, shape=[*groups, LANES * entries, vector])
         if self.is_apart:
             of_book = entries * vector
             strides = [self.blocks[1] * books * of_book, books * of_book, of_book, vector, 1]
@@ -61,7 +70,10 @@ class EntryBooks:
         return ll.view(raised, dtype="f16", layout=raised.layout)
 
     def lookup(self, codes: ll.Tile, books: Any, book: int, number: int, dtype: str) -> ll.Tile:
-        """The vectors of a book that codes [numbers, books, rows, codes] of a number name."""
+        """The vectors of a book that codes [numbers, books, rows, codes] of a number name. Of blocks at once `book` is
+        the turn, which says for each lane which book it is."""
+        if self.is_staggered:
+            return ll.lookup_vectors(codes, books, book=book, staggered=STAGGERED, part=[number, 0], dtype=dtype)
         if self.is_apart:
             places = ll.cast(ll.part(codes, [number, book]), "uint32")
             return ll.lookup_vectors(entries_at(places, self.vectors.bits), books[book], dtype=dtype)

@@ -5,36 +5,50 @@ which comes out transposed. Threads take 16 bytes each, load and store neighbour
 
     part   of a row, `PART` elements: what the threads of a block of the grid take at a time
     block  of the grid: a row, and every `blocks_of_row`-th part of it
+
+Of four blocks of books that come side by side a thread takes the same places of each, `PART` elements of each at a
+time, and chooses for each turn which of the four it is for a vector's lane.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from lowlp import language as ll
-from lowlp.layouts.register_layout import local, spatial
+from lowlp.layouts.register_layout import Layout, local, spatial
 from lowlp_runtime.ordered_rows import PART, row_stride
-from lowlp_runtime.vector_order import LANES, padded_columns
+from lowlp_runtime.vector_order import LANES, VectorOrder, padded_columns
 
 from ..permuting import THREADS, make_ordering
+from .blocks_at_once import exchanged
 
 _PLACES: Final = spatial(THREADS) * local(PART // THREADS)
 _WORDS: Final = spatial(THREADS) * local(PART // THREADS // 2)
 
 
-def vector_order_kernel(k: int, vector: int, aligned: bool, dependent_launch: bool) -> ll.Kernel:
+def vector_order_kernel(k: int, order: VectorOrder, aligned: bool, dependent_launch: bool) -> ll.Kernel:
     """The block program for rows of `k` elements of 16 bits; its parameters are those of
     `lowlp_runtime.ordered_rows`, but for the permutation.
 
-    vector            elements of a vector: 2, 4, 8 or 16
     aligned           x is 16-byte aligned and its row stride a multiple of 8 elements: wide loads
     dependent_launch  as for `LinearSpec`
+
+    Requires that `order.block`, if any, divides `PART`.
     """
-    columns, pairs = padded_columns(k), vector // 2
-    blocks = PART // (LANES * vector)
-    # Both as [blocks, vectors, pairs].
-    loaded = _WORDS.reshape(blocks, LANES, pairs)
-    stored = _WORDS.reshape(blocks, pairs, LANES).permute(0, 2, 1)
+    body = _side_by_side(k, order, dependent_launch) if order.block else _in_turn(k, order.vector, dependent_launch)
+    return make_ordering("order_vectors", body, aligned)
+
+
+def _words(vector: int) -> tuple[Layout, Layout]:
+    """How threads hold the words of a part, as they are loaded and as they are stored, both as [steps, vectors,
+    pairs]."""
+    steps, pairs = PART // (LANES * vector), vector // 2
+    return _WORDS.reshape(steps, LANES, pairs), _WORDS.reshape(steps, pairs, LANES).permute(0, 2, 1)
+
+
+def _in_turn(k: int, vector: int, dependent_launch: bool) -> Callable[..., None]:
+    columns, (loaded, stored) = padded_columns(k), _words(vector)
 
     def body(x: Any, y: Any, m: Any, x_stride: Any, blocks_of_row: Any) -> None:
         if dependent_launch:
@@ -53,4 +67,35 @@ def vector_order_kernel(k: int, vector: int, aligned: bool, dependent_launch: bo
             places = ll.view(ll.convert_layout(words, stored), dtype="uint16", layout=_PLACES)
             ll.store_global(places, y_view, offsets=[row, number * PART])
 
-    return make_ordering("order_vectors", body, aligned)
+    return body
+
+
+def _side_by_side(k: int, order: VectorOrder, dependent_launch: bool) -> Callable[..., None]:
+    vector, block, span = order
+    groups, of_part, spans = k // (LANES * block), PART // block, block // span
+    loaded, stored = _words(vector)
+    held = _PLACES.reshape(of_part, 1, block)
+    made = _PLACES.reshape(of_part, spans, 1, span)
+    lanes = loaded.reduce([0, 2], keep_dims=True)
+
+    def body(x: Any, y: Any, m: Any, x_stride: Any, blocks_of_row: Any) -> None:
+        if dependent_launch:
+            ll.launch_dependents()
+        row, first = ll.block_indices()
+        of_group = LANES * block
+        x_view = ll.view_global(x, shape=[m, groups, LANES, block], strides=[x_stride, of_group, block, 1])
+        strides = [row_stride(k), of_group, LANES * span, span, 1]
+        y_view = ll.view_global(y, shape=[m, groups, spans, LANES, span], strides=strides)
+        lane = ll.iota(1, layout=lanes, dtype="uint32")
+        if dependent_launch:
+            ll.wait_for_dependencies()
+        for number in ll.range(first, -(-groups // of_part), blocks_of_row):
+            blocks = [
+                ll.load_global(x_view, offsets=[row, number * of_part, place, 0], layout=held) for place in range(LANES)
+            ]
+            turns = exchanged([ll.view(part, dtype="uint32", layout=loaded) for part in blocks], lane)
+            for turn, words in enumerate(turns):
+                places = ll.view(ll.convert_layout(words, stored), dtype="uint16", layout=made)
+                ll.store_global(places, y_view, offsets=[row, number * of_part, 0, turn, 0])
+
+    return body

@@ -19,7 +19,8 @@ Sums of several books go to one of two places (`Schedule.scales_on`):
 Scales never go on weights: those of rows multiply accumulators at the end, those of groups a second tile of them. So
 for one book and one weight the result is what `QuantizedTensor.dequantize` computes.
 
-Books of blocks along K take the place of each other between stages, and the next ones are loaded ahead (`next_books`).
+Books of blocks along K take the place of each other between stages, and the next ones are loaded ahead (`next_books`);
+or four blocks come side by side (`blocks_at_once`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from ..spec import LinearSpec
 from ..warpgroup_layouts import Layouts, Plan, piece_k, tiles_of_warp
 from ..warpgroups import Block, make_wide
 from ..wide_factors import of_rows
+from .blocks_at_once import can_take_at_once, exchanged
 from .book_sums import (
     Factors,
     Placed,
@@ -64,7 +66,8 @@ class VectorPlan(Plan):
     segment     weights of a row that share all that multiplies them; of the whole row `is_one`
     piece_k     weights of a row in a piece
     span_k      in a span, of which a stage has `spans`, and a unit `parts_of_unit`
-    block_rows, block_k  that share books
+    block_rows, block_k  that share books, or have books that come at once
+    at_once     blocks along K that come at once
     are_added   entries of several books before they are multiplied
     held        the type that entries have then
     placed      how numbers of books that are added are placed in halves; None where entries are added
@@ -75,14 +78,15 @@ class VectorPlan(Plan):
         vectors = spec.vectors
         assert vectors is not None
         self.vectors = vectors
-        self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
+        self.at_once = schedule.blocks_at_once
+        self.block_rows, self.block_k = spec.book_rows or spec.n, self.at_once * (spec.book_columns or spec.k)
         self.segment = math.gcd(spec.group_size, self.block_k) if vectors.has_book_scales else spec.group_size
         self.is_one = self.ends_with_scales = self.segment >= spec.k
         self.tiles = tiles_of_warp(spec, schedule)
         self.step_k = LANES * vectors.vector
         most = max(UNIT_K // self.tiles, STEP_K, self.step_k)
         self.slices = schedule.slices
-        self.span_k = min(schedule.stage_k // self.slices, spec.unit_k)
+        self.span_k = min(schedule.stage_k // (self.slices * self.at_once), spec.unit_k)
         self.piece_k = math.gcd(most, self.span_k, self.span_k if self.is_one else self.segment)
         self.parts_of_unit = spec.unit_k // self.span_k
         self.are_added = self.on_weights and vectors.books > 1
@@ -183,7 +187,7 @@ class VectorBlock(Block):
         self.made: list[Any] = []
         self.books: tuple[Any, ...] = ()
         if plan.has_blocks:
-            self.following = NextBooks(plan.spec, self.entry_books, plan.schedule.threads)
+            self.following = NextBooks(plan.spec, plan.schedule, self.entry_books)
         else:
             self.books = (self.load_books([0, 0]),)
             self.made = [self.factors(product, 0, 0) for product in range(plan.spec.products)]
@@ -252,26 +256,44 @@ class VectorBlock(Block):
             return factors_of_entries(scales, plan.spec.largest_book)
         return factors_of_placed(scales, plan.placed, plan.spec.largest_book)
 
+    def load_codes(self, part: int, unit: Any, row: ll.Scalar, number: int) -> ll.Tile:
+        """The codes of a span of each slice, the one of this number of a unit along K."""
+        plan = self.plan
+        return ll.load_packed(
+            self.views.weights,
+            offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
+            layout=plan.codes,
+            first_step=number * plan.span_k // plan.step_k,
+        )
+
     def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """The codes of a span of a stage, of all books, as [piece, book, rows, codes]; of computed books with bytes of
         codes in place of books. Of a part of a unit those of all parts are loaded, and one selected."""
         plan, parts = self.plan, self.plan.parts_of_unit
-        steps, spans = plan.span_k // plan.step_k, plan.schedule.stage_k // plan.span_k
+        spans = plan.schedule.stage_k // plan.span_k
         unit = stage // parts if parts > 1 else stage * spans + span * plan.slices
-        loaded = [
-            ll.load_packed(
-                self.views.weights,
-                offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
-                layout=plan.codes,
-                first_step=number * steps,
-            )
-            for number in range(parts)
-        ]
+        loaded = [self.load_codes(part, unit, row, number) for number in range(parts)]
         codes = loaded[0] if parts == 1 else _one_of(loaded, stage % parts)
         vectors = plan.vectors
         if vectors.lattices:
             return ll.view(codes, dtype="uint8", layout=plan.codes_of_pieces(bytes_of_codes(vectors)))
         return ll.view(codes, dtype=codes.dtype, layout=plan.codes_of_pieces(vectors.books))
+
+    def codes_at_once(self, part: int, stage: ll.Scalar, row: ll.Scalar) -> list[ll.Tile]:
+        """The codes of each turn of a stage, where blocks come at once, held alike."""
+        plan, spec, parts = self.plan, self.plan.spec, self.plan.parts_of_unit
+        group, span = stage // plan.stages_of_block, stage % plan.stages_of_block
+        of_block, blocks = plan.block_k // (plan.at_once * spec.unit_k), []
+        for number in range(plan.at_once):
+            unit = (group * plan.at_once + number) * of_block + span // parts
+            loaded = [self.load_codes(part, unit, row, of_unit) for of_unit in range(parts)]
+            blocks.append(loaded[0] if parts == 1 else _one_of(loaded, span % parts))
+        model = blocks[0]
+        held = local(model.dtype.bits * model.layout.num_local // 32) * spatial(model.layout.num_threads)
+        # Of threads, of which four have a row.
+        lanes = ll.iota(0, layout=held, dtype="uint32")
+        turns = exchanged([ll.view(words, dtype="uint32", layout=held) for words in blocks], lanes)
+        return [ll.view(words, dtype=model.dtype, layout=plan.codes_of_pieces(1)) for words in turns]
 
     def entries(self, codes: ll.Tile, piece: int, book: int, books: Any) -> ll.Tile:
         """The entries of one book that a piece's codes name."""
@@ -338,11 +360,16 @@ class VectorBlock(Block):
                 x_tiles = self.x_of_piece(stage, first, column)
                 span, in_span = first // plan.span_k, first % plan.span_k // plan.piece_k
                 for part in range(plan.parts):
-                    if (part, span) not in loaded:
+                    if (part, span) not in loaded and plan.at_once > 1:
+                        turns = self.codes_at_once(part, stage, row)
+                        loaded.update({(part, turn): codes for turn, codes in enumerate(turns)})
+                    elif (part, span) not in loaded:
                         loaded[part, span] = self.codes_of(part, span, stage, row)
                     codes, book = loaded[part, span], books[part % len(books)]
                     if plan.are_added:
                         weights = [self.added(codes, in_span, book, made[part % products])]
+                    elif plan.at_once > 1:
+                        weights = [self.entries(codes, in_span, span, book)]
                     else:
                         weights = [self.entries(codes, in_span, b, book) for b in range(plan.vectors.books)]
                     self.with_piece(results, part, x_tiles, weights)
@@ -439,6 +466,8 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     if spec.vectors is None or not schedule.has_wgmma:
         return False
     if schedule.multicast > 1 or schedule.kept_entries or schedule.staged_rows:
+        return False
+    if schedule.blocks_at_once > 1 and not can_take_at_once(spec, schedule):
         return False
     if not can_keep(spec, schedule.second_copies):
         return False

@@ -47,9 +47,10 @@ _BLOCK_BYTES: Final = 1024
 
 # --- up to 64 rows ----------------------------------------------------------------------------------------------------
 
-_WAITING: Final = {"": (16, 0.14), "exchange": (8, 0.26), "copies": (16, 0.24)}
+_WAITING: Final = {"": (16, 0.14), "exchange": (8, 0.26), "copies": (16, 0.24), "at once": (16, 0.22)}
 """Warps of an SM that hide what lookups wait for, and the power of what lacks of these by which shared memory is waited
-for, by how codes are spread. Of two books that are one, conflicts of banks keep it busy with few warps."""
+for, by how codes are spread, and where blocks come at once. Of two books that are one, conflicts of banks keep it busy
+with few warps."""
 _SECOND_COPIES: Final = 0.92
 """Times for lookups in both copies of entries."""
 _ENOUGH_FOR_L2: Final = 8
@@ -70,6 +71,8 @@ _CLUSTER_SCALED: Final = 1.01
 """Times for cycles of stages where books have scales and blocks are in clusters (docs/adr/0118)."""
 _NARROW_LINES: Final = 1.13
 """Times for lookups where codes are shifted to become addresses."""
+_LINES_AT_ONCE: Final = 1.06
+"""The same where blocks come at once."""
 _NARROW_STAGE: Final = 67
 _NARROW_TILE: Final = 900
 _NARROW_ENDING: Final = 0.51
@@ -82,6 +85,9 @@ _NARROW_BESIDE: Final = 1.8
 _NARROW_FILL: Final = 0.026
 _NARROW_SWITCH: Final = 0.019
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
+_NARROW_AT_ONCE: Final = (1.14, 1.22)
+_CLUSTER_AT_ONCE: Final = 1.08
+"""Times for stages that have four blocks at once, of whole units of each, or parts; and in clusters."""
 _NARROW_SHARING_US: Final = 2.0
 """To add what the blocks of a tile have."""
 _NARROW_ORDER_US: Final = 0.45
@@ -122,10 +128,14 @@ _SWITCHED: Final = 0.0228
 """Before the first books of a tile are there, and for a byte of those that take the place of others."""
 _SHIFTED: Final = 57
 """For each stage, tile of a warp and part of a unit more than one, of codes that are no bytes."""
+_AT_ONCE: Final = (1.0, 1.08)
+"""Times for stages that have four blocks at once, by one tile of 64 rows of weights for a warpgroup, or more."""
 _LONG: Final = 0.985
 """Times for one long tile of columns, of added entries."""
 _COPIED: Final = 32
 """Bytes that an SM copies in a cycle where all do."""
+_COPIED_AT_ONCE: Final = 35
+"""The same where stages have parts of the units of four blocks, which all come with each."""
 _SHARING_US: Final = 2.04
 """To add what the blocks of a tile have, one after the other."""
 _APART: Final = 1.023
@@ -176,11 +186,12 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     products, beside = _products(plan), _read_cycles(plan, schedule.columns)
     warps = 4 * schedule.warpgroups * work.together
-    enough, power = _WAITING[vectors.spread if schedule.second_copies or vectors.spread == "exchange" else ""]
+    kind = vectors.spread if schedule.second_copies or vectors.spread == "exchange" else ""
+    enough, power = _WAITING["at once" if plan.at_once > 1 else kind]
     waiting = math.pow(max(1.0, enough / warps), power)
     lookups = vectors.books * _lookup_cycles(spec, schedule, books)
     if books.shifts_codes:
-        lookups *= _NARROW_LINES
+        lookups *= _LINES_AT_ONCE if plan.at_once > 1 else _NARROW_LINES
     if schedule.second_copies:
         lookups *= _SECOND_COPIES
     if books.copies:
@@ -199,6 +210,9 @@ def _narrow_cycles(plan: VectorPlan, books: Books, work: _Work) -> float:
         cycles += of_part * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
     if schedule.cluster > 1 and plan.are_added and vectors.has_book_scales:
         cycles *= _CLUSTER_SCALED
+    if plan.at_once > 1:
+        cycles *= _NARROW_AT_ONCE[plan.parts_of_unit > 1]
+        cycles *= _CLUSTER_AT_ONCE if schedule.cluster > 1 else 1.0
     copied = work.together * bytes_of_stages(spec, schedule) / schedule.stages / _NARROW_COPIED
     cycles = max(cycles, copied, (copied + _NARROW_LATENCY) / (schedule.stages - 1))
     ending = work.waves * (_NARROW_TILE + _NARROW_ENDING * schedule.rows * schedule.columns)
@@ -215,7 +229,9 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
     spec, schedule, vectors = plan.spec, plan.schedule, plan.vectors
     slices, columns = _slices(schedule, work), schedule.columns_of_block
     products, read = _products(plan), _read_cycles(plan, columns)
-    lookups = vectors.books * _lookup_cycles(spec, schedule, books) * (_LINES if books.shifts_codes else 1.0)
+    lookups = vectors.books * _lookup_cycles(spec, schedule, books)
+    if books.shifts_codes:
+        lookups *= _LINES_AT_ONCE if plan.at_once > 1 else _LINES
     if not books.copies:
         lookups *= _OF_L2
     issued = _COMPUTED * vectors.books if vectors.lattices else 0.0
@@ -231,7 +247,10 @@ def _wide_cycles(plan: VectorPlan, books: Books, work: _Work, m: int) -> float:
         cycles += _SHIFTED * plan.tiles * plan.parts * (plan.parts_of_unit - 1)
     if has_long_tile(schedule):
         cycles *= _LONG
-    cycles = max(cycles, work.together * bytes_of_stages(spec, schedule) / schedule.stages / _COPIED)
+    if plan.at_once > 1:
+        cycles *= _AT_ONCE[schedule.row_tiles > 1]
+    copied = work.together * bytes_of_stages(spec, schedule) / schedule.stages
+    cycles = max(cycles, copied / (_COPIED_AT_ONCE if plan.at_once > 1 else _COPIED))
     if m > _MANY_ROWS and not schedule.has_tile_each:
         cycles *= _APART
     if plan.switches_books:

@@ -96,7 +96,7 @@ def registers_of(plan: VectorPlan) -> int:
     if schedule.column_tiles == 1 and not is_long:
         # Between products of two tiles of columns, and beside long ones, it has none of these.
         of_others = plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16
-        registers += of_others * (plan.parts_of_unit - 1)
+        registers += of_others * (plan.parts_of_unit - 1) * plan.at_once
         registers += 2 * of_piece if plan.vectors.has_book_scales and plan.are_added else 0
         # Codes that are shifted and masked, of all parts of a unit, before one is selected.
         registers += 24 if plan.vectors.bits % 8 and not plan.vectors.lattices else 0
@@ -107,7 +107,8 @@ def bytes_of_stages(spec: LinearSpec, schedule: Schedule) -> int:
     """Of shared memory that all stages take: x, codes of whole units, scales of groups."""
     vectors = spec.vectors
     assert vectors is not None
-    codes = int(schedule.rows * max(schedule.stage_k, spec.unit_k) * vectors.stored_bits_per_weight) // 8
+    of_codes = max(schedule.stage_k, schedule.blocks_at_once * spec.unit_k)
+    codes = int(schedule.rows * of_codes * vectors.stored_bits_per_weight) // 8
     scales = 0
     if spec.groups > 1:
         scales = schedule.rows * max(1, schedule.stage_k // spec.group_size) * NUMPY_TYPES[spec.scale].itemsize

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Final
 
 from lowlp.schedules.device import Device
+from lowlp_runtime.vector_order import LANES
 
 from ..candidates import EXACT_ROWS, rows_of
 from ..parts import UNIT_K
 from ..schedule import STEPS, Schedule
 from ..spec import LinearSpec
 from ..warpgroup_layouts import LONG_COLUMNS, whole_columns
+from .blocks_at_once import has_blocks_at_once
 from .entries import are_global, bytes_of_entries, has_large_books, has_second_copies
 from .schedules import codebook_us
 from .wide import can_look_up_wide
@@ -30,6 +32,8 @@ _WORTH_OF_ROUNDED: Final = 0.6
 """The same with more rows of one that rounds sums of books: what small weights would save is not worth that."""
 _SLICES: Final = (1, 2, 4)
 """Of a stage, with up to `EXACT_ROWS` rows."""
+_STEPS_AT_ONCE: Final = ((8, 4), (2,))
+"""Of a stage that has four blocks at once, with up to `EXACT_ROWS` rows, and with more."""
 _MOST_SLICED: Final = 32
 """Rows up to which stages have slices without clusters."""
 _SHARINGS: Final = ((True, 1), (False, 1), (False, 2))
@@ -84,15 +88,21 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     steps_of_stage = (4, 2, 1) if m <= EXACT_ROWS else (1, 2, 4)
     sharings = _SHARINGS if m <= EXACT_ROWS else _SHARINGS[:2]
     divisions = [
-        (warpgroups, slices, steps)
+        (warpgroups, slices, steps, 1)
         for slices in (_SLICES if m <= EXACT_ROWS else (1,))
         for warpgroups in warpgroups_of_block
         if warpgroups % slices == 0
         for steps in (steps_of_stage if slices == 1 else _steps_of_slices(spec, slices))
     ]
+    if has_blocks_at_once(spec):
+        divisions += [
+            (warpgroups, 1, steps, LANES)
+            for warpgroups in warpgroups_of_block
+            for steps in _STEPS_AT_ONCE[m > EXACT_ROWS]
+        ]
     placings = itertools.product(divisions, (1, 2, 4), sharings, (4, 3, 2), ("weights", "accumulators"))
     for (columns, tiles), placing in itertools.product(_widths(m, has_large_books(spec)), placings):
-        (warpgroups, slices, steps), row_tiles, (share_tiles, cluster), stages, scales_on = placing
+        (warpgroups, slices, steps, blocks_at_once), row_tiles, (share_tiles, cluster), stages, scales_on = placing
         # With more rows they would copy x too often but for small weights.
         if slices > 1 and m > _MOST_SLICED and cluster == 1:
             continue
@@ -107,6 +117,7 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
             column_tiles=tiles,
             share_tiles=share_tiles,
             scales_on=scales_on,
+            blocks_at_once=blocks_at_once,
         )
         is_exact = spec.scales_weights and (spec.out != "f32" or m > EXACT_ROWS)
         if scales_on == "weights" and not is_exact:

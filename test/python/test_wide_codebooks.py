@@ -79,6 +79,7 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         ("vec4:1x8:bf16:128x256", 200, 2048, 2048, "bf16", wide(warpgroups=2, steps=4, blocks_at_once=4)),
         ("vec8:1x8:f16:64x256", 100, 2048, 2048, "f16", wide(steps=8, blocks_at_once=4, share_tiles=False)),
         ("vec2:1x8:f16:64x128", 64, 1024, 1024, "f16", wide(steps=2, blocks_at_once=4)),
+        ("vec4:1x8:f16:64x128", 100, 512, 512, "f16", wide(steps=8, blocks_at_once=4)),  # all of K
         ("vec8:2x8:f16:64x256", 100, 1024, 1024, "f16", wide(cluster=2, scales_on="weights")),
         # Results by parts of their columns, in turns.
         ("vec8:2x8:f16", 200, 328, 328, "f16", wide(128, column_tiles=2, warpgroups=2, scales_on="weights")),
@@ -125,14 +126,18 @@ def test_products(codec: str, n: int, k: int, group: int, activation: str, sched
 
 
 @pytest.mark.parametrize(
-    ("codec", "schedule"),
-    [("vec8:2x8:f16:64x*", wide(row_tiles=2, share_tiles=False)), ("vec4:1x8:f16:64x128", wide(row_tiles=2))],
+    ("codec", "k", "group", "schedule"),
+    [
+        ("vec8:2x8:f16:64x*", 256, 128, wide(row_tiles=2, share_tiles=False)),
+        ("vec4:1x8:f16:64x128", 256, 128, wide(row_tiles=2)),
+        ("vec4:1x8:f16:64x128", 1024, 1024, wide(row_tiles=2, steps=4, blocks_at_once=4)),
+    ],
 )
-def test_gate_and_up_with_books_of_rows(codec: str, schedule: Schedule) -> None:
+def test_gate_and_up_with_books_of_rows(codec: str, k: int, group: int, schedule: Schedule) -> None:
     """Each of both has a book of its own, one of them of another block of rows."""
     random = np.random.default_rng(1)
-    qw = weights(random, vectors_of(codec), 256, 256, 128)
-    x = random.standard_normal((20, 256)).astype(np.float16)
+    qw = weights(random, vectors_of(codec), 256, k, group)
+    x = random.standard_normal((20, k)).astype(np.float16)
     y = run(qw, x, schedule, epilogue="silu_mul")
     gate, up = np.split(x.astype(np.float64) @ qw.dequantize().T, 2, axis=1)
     wanted = gate / (1 + np.exp(-gate)) * up
@@ -212,17 +217,18 @@ def named_books(qw: QuantizedTensor) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("codec", "k", "begin", "is_ordered"),
+    ("codec", "k", "begin", "schedule", "is_ordered"),
     [
-        ("vec8:1x8:f16", 256, 3, True),
-        ("vec8:1x8:f16", 200, 3, True),
-        ("vec2:1x8:f16", 256, 8, False),  # in order as they are
-        ("vec2:1x8:f16", 256, 3, True),
-        ("vec2:1x8:f16", 200, 8, True),
+        ("vec8:1x8:f16", 256, 3, wide(), True),
+        ("vec8:1x8:f16", 200, 3, wide(), True),
+        ("vec2:1x8:f16", 256, 8, wide(), False),  # in order as they are
+        ("vec2:1x8:f16", 256, 3, wide(), True),
+        ("vec2:1x8:f16", 200, 8, wide(), True),
+        ("vec4:1x8:f16:64x128", 1024, 3, wide(steps=4, blocks_at_once=4), True),
     ],
 )
 def test_linear_puts_x_in_order(
-    codec: str, k: int, begin: int, is_ordered: bool, monkeypatch: pytest.MonkeyPatch
+    codec: str, k: int, begin: int, schedule: Schedule, is_ordered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows that are not aligned, of a length that is no whole unit, with bias and residual."""
     random = np.random.default_rng(3)
@@ -232,7 +238,7 @@ def test_linear_puts_x_in_order(
     x = memory[:70, begin : k + begin]
     bias = random.standard_normal(48).astype(np.float32)
     residual = random.standard_normal((70, 48)).astype(np.float16)
-    monkeypatch.setattr(linear_on_cpu, "schedule_for", lambda *_, **__: wide())
+    monkeypatch.setattr(linear_on_cpu, "schedule_for", lambda *_, **__: schedule)
     ordered, put = [], linear_on_cpu.ordered_on_cpu
     monkeypatch.setattr(linear_on_cpu, "ordered_on_cpu", lambda *args, **of: ordered.append(1) or put(*args, **of))
     y = lowlp.linear(x, qw, bias=bias, residual=residual, out_dtype="f32")

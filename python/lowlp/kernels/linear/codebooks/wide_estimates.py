@@ -291,8 +291,12 @@ def _read_cycles(plan: VectorPlan, columns: int) -> float:
 
 
 def _switched_bytes(plan: VectorPlan, books: Books, work: _Work) -> float:
-    """Of books that take the place of others in an SM."""
-    return work.stages * plan.schedule.stage_k / plan.block_k * work.together * books.taken
+    """Of books that take the place of others in an SM. Shares of tiles begin anywhere in a group of blocks that come at
+    once, and so have books of one more."""
+    switches = work.stages * plan.schedule.stage_k / plan.block_k
+    if plan.at_once > 1 and not plan.schedule.has_tile_each:
+        switches += work.waves * (1 - plan.schedule.stage_k / plan.block_k)
+    return switches * work.together * books.taken
 
 
 def _segment_cycles(plan: VectorPlan, work: _Work) -> float:

@@ -143,8 +143,10 @@ _APART: Final = 1.023
 out of the L2 cache."""
 _MANY_ROWS: Final = 256
 _HOT: Final = 0.095
+_HOT_AT_ONCE: Final = 0.05
 _HOT_US: Final = 1000
-"""What power adds to a product that takes t microseconds: log2(1 + t / `_HOT_US`) times `_HOT`."""
+"""What power adds to a product that takes t microseconds: log2(1 + t / `_HOT_US`) times `_HOT`, or the second where
+blocks come at once, whose stages wait for copies."""
 _ORDER_US: Final = 0.4
 """For the kernel before, that puts x in order, and while which the product begins."""
 
@@ -172,7 +174,7 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     cycles = _narrow_cycles(plan, books, work) if is_narrow else _wide_cycles(plan, books, work, m)
     compute = cycles / device.cycles_per_us
     if not is_narrow:
-        compute *= 1 + _HOT * math.log2(1 + compute / _HOT_US)
+        compute *= 1 + (_HOT if plan.at_once == 1 else _HOT_AT_ONCE) * math.log2(1 + compute / _HOT_US)
     memory = (spec.n * spec.k * vectors.stored_bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
     ordering = 0.0
     if vector_order_of(spec, schedule):

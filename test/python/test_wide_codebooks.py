@@ -296,6 +296,24 @@ def test_rows_in_the_order_of_vectors(k: int, order: VectorOrder, aligned: bool)
         np.testing.assert_array_equal(y, np.pad(memory[:, :k], ((0, 0), (0, 1)))[:, columns])
 
 
+@pytest.mark.parametrize(
+    ("codec", "k", "group"),
+    [
+        ("vec4:1x8:f16:64x128", 768, 768),  # six blocks
+        ("vec4:1x8:f16:64x128", 1024, 128),  # rows with several scales
+        ("vec4:1x8:int8:64x128", 1024, 1024),  # books with scales
+        ("vec4:2x8:f16:64x128", 1024, 1024),
+        ("vec16:1x8:f16:64x128", 1024, 1024),  # entries that are read by halves
+        ("vec4:1x8:f16:64x*", 1024, 1024),
+    ],
+)
+def test_blocks_that_do_not_come_at_once(codec: str, k: int, group: int) -> None:
+    scale = "channel" if group == k else f"g{group}"
+    spec = LinearSpec(100, k, f"{codec} {scale} f16", aligned=True)
+    assert not can_look_up_wide(spec, wide(steps=4, blocks_at_once=4))
+    assert can_look_up_wide(spec, wide(steps=2)) or codec.startswith("vec16") or "2x8" in codec
+
+
 def test_schedules() -> None:
     """By warpgroups, but not where one order of sums is asked for, nor where a kernel without takes less."""
     spec = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", aligned=True)

@@ -214,6 +214,7 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
         del fields["splits"]
     if not schedule.partial_sums:
         fields.pop("partial_sums", None)
-    if schedule.multicast == 1:
-        fields.pop("multicast", None)
+    for name in ("multicast", "blocks_at_once"):
+        if fields.get(name) == 1:
+            del fields[name]
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

@@ -25,7 +25,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
-from lowlp.kernels.linear.warpgroup_layouts import is_ping_pong
+from lowlp.kernels.linear.warpgroup_layouts import can_go_wide, is_ping_pong
 from lowlp.ops import linear_on_cpu
 from lowlp.ops.linear_kernels import gpu_ordering_kernel
 from lowlp.schedules.device import device_like
@@ -311,6 +311,9 @@ def test_blocks_that_do_not_come_at_once(codec: str, k: int, group: int) -> None
     scale = "channel" if group == k else f"g{group}"
     spec = LinearSpec(100, k, f"{codec} {scale} f16", aligned=True)
     assert not can_look_up_wide(spec, wide(steps=4, blocks_at_once=4))
+    assert not can_go_wide(LinearSpec(256, 1024, "int4 g128 f16", aligned=True), wide(steps=4, blocks_at_once=4))
+    with pytest.raises(LowlpValueError, match="blocks_at_once: must be 1 without stages or without warpgroups, got 4"):
+        Schedule(16, 4, stages=3, blocks_at_once=4)
     assert can_look_up_wide(spec, wide(steps=2)) or codec.startswith("vec16") or "2x8" in codec
 
 

@@ -174,6 +174,10 @@ class Schedule:
             raise LowlpValueError(
                 f"slices: must divide the number of warpgroups, got {self.slices} of {self.warpgroups} warpgroups"
             )
+        if self.blocks_at_once > 1 and not self.has_wgmma:
+            raise LowlpValueError(
+                f"blocks_at_once: must be 1 without stages or without warpgroups, got {self.blocks_at_once}"
+            )
         if self.producer and self.stages and not self.warpgroups and self.warps * self.slices == MAX_WARPS:
             raise LowlpValueError(
                 f"producer: must be false, as a block has at most {MAX_WARPS} warps, and {self.warps} x {self.slices} "

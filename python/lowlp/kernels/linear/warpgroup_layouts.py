@@ -294,7 +294,9 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
         return False
-    if schedule.staged_rows or schedule.slices > 1 or (schedule.cluster > 1 and spec.experts):
+    if max(schedule.slices, schedule.blocks_at_once) > 1:
+        return False
+    if schedule.staged_rows or (schedule.cluster > 1 and spec.experts):
         return False
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
         return False

@@ -26,8 +26,9 @@ class Product:
     epilogue    what is done with accumulators and bias; '' without
     tiles       how blocks share the work; None: the grid says it
     super_group_size  weights of a row that share a super-scale; None for scales of one level
-    vector_order  the kernel before it, which makes its x, puts that in the order of vectors of so many weights
-                  (`lowlp_runtime.vector_order`); None: it takes x as it is, or in the order of the weights
+    vector_order  the kernel before it, which makes its x, puts that in an order of vectors of so many weights
+                  (`lowlp_runtime.vector_order`), which where blocks come at once that kernel alone knows; None: it
+                  takes x as it is, or in the order of the weights
 
     Raises `LowlpTypeError` and `LowlpValueError` for anything else.
     """

@@ -10,7 +10,8 @@ which for v = 2 is no change, and for v = 8 a transposition of 4 x 4 words. Rows
 places of zeros.
 
 Where each block of B weights along K has books of its own, a kernel may take four blocks side by side, S weights of
-each at a time, and let lane t begin with block t: at turn r, 0 to 3, it has block r ^ t. So in each 4 B weights
+each at a time, and let lane t begin with block t: at turn r, 0 to 3, it has block r ^ t. So in each 4 B weights, for
+v = 2 too,
 
     place  4 S h + S r + 4 v s + 8 p + 2 t + i   has weight   B (r ^ t) + S h + 4 v s + v t + 2 p + i
 

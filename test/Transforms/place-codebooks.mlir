@@ -63,7 +63,6 @@ lowlp.kernel @columns(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {
   lowlp.return
 }
 
-// Books exchanged by the row: the 4 lanes of each of 4 rows read 16 books, which need no copies.
 // Each of four lanes has a book of its own, so that a phase of 16 wants 4 copies of each: together a line of 128 bytes, or of
 // 256 where there is room, in which a code of 8 bits is a byte of the address.
 // CHECK-LABEL: lowlp.kernel @by_lanes
@@ -81,6 +80,7 @@ lowlp.kernel @by_lanes(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes 
   lowlp.return
 }
 
+// Books exchanged by the row: the 4 lanes of each of 4 rows read 16 books, which need no copies.
 // CHECK-LABEL: lowlp.kernel @staggered
 // CHECK-SAME: 16 lanes of a phase read 16 books, so that 1 copy has no bank conflicts
 // CHECK: #lowlp.codebook_cache<shared = 256, line_bytes = 256, book_bytes = 8>

@@ -335,6 +335,8 @@ def books_of_lanes(cache: ll.CodebookCache | None) -> ll.Kernel:
         None,
         ll.CodebookCache(),
         ll.CodebookCache(shared=256, copies=4, line_bytes=128),
+        ll.CodebookCache(shared=256, copies=2, line_bytes=72),  # no whole places of 16 bytes
+        ll.CodebookCache(shared=200, copies=4, line_bytes=40, book_bytes=8000),
         ll.CodebookCache(registers=1, shared=30, copies=2),
     ],
 )

@@ -77,7 +77,7 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
         # Four blocks at once: whole units of each, and parts; entries of 8, 16 and 4 bytes.
         ("vec4:1x8:f16:64x128", 100, 1024, 1024, "f16", wide(16, steps=8, blocks_at_once=4)),
         ("vec4:1x8:bf16:128x256", 200, 2048, 2048, "bf16", wide(warpgroups=2, steps=4, blocks_at_once=4)),
-        ("vec8:1x8:f16:64x256", 100, 2048, 2048, "f16", wide(steps=8, blocks_at_once=4, share_tiles=False)),
+        ("vec8:1x8:f16:128x256", 200, 2048, 2048, "f16", wide(steps=8, warpgroups=2, blocks_at_once=4)),
         ("vec2:1x8:f16:64x128", 64, 1024, 1024, "f16", wide(steps=2, blocks_at_once=4)),
         ("vec4:1x8:f16:64x128", 100, 512, 512, "f16", wide(steps=8, blocks_at_once=4)),  # all of K
         ("vec8:2x8:f16:64x256", 100, 1024, 1024, "f16", wide(cluster=2, scales_on="weights")),
@@ -315,6 +315,20 @@ def test_blocks_that_do_not_come_at_once(codec: str, k: int, group: int) -> None
     with pytest.raises(LowlpValueError, match="blocks_at_once: must be 1 without stages or without warpgroups, got 4"):
         Schedule(16, 4, stages=3, blocks_at_once=4)
     assert can_look_up_wide(spec, wide(steps=2)) or codec.startswith("vec16") or "2x8" in codec
+
+
+@pytest.mark.parametrize(
+    ("codec", "epilogue", "n", "m", "wanted"),
+    [
+        ("vec4:1x8:f16:256x256", "", 57344, 32, 4),
+        ("vec4:1x8:f16:256x256", "silu_mul", 57344, 16, 4),  # room for both sets of books
+        ("vec2:1x10:f16:64x128", "", 8192, 32, 1),  # none for copies of larger ones
+        ("vec8:1x8:f16:64x256", "", 4096, 64, 1),  # no registers for the next ones
+    ],
+)
+def test_when_blocks_come_at_once(codec: str, epilogue: str, n: int, m: int, wanted: int) -> None:
+    spec = LinearSpec(n, 8192, f"{codec} channel f16", aligned=True, epilogue=epilogue)
+    assert schedule_for(spec, m, device_like("sm_90a")).blocks_at_once == wanted
 
 
 def test_schedules() -> None:

@@ -143,7 +143,7 @@ LINEARS: tuple[tuple[str, int, int, Schedule], ...] = (
     ("vec4:1x8:f16:256x256", 9, 512, Schedule(16, steps=4, **WIDE | {"warpgroups": 4})),
     ("vec4:1x8:f16:256x256", 13, 2048, Schedule(16, steps=8, blocks_at_once=4, **WIDE | {"warpgroups": 4})),
     ("vec4:1x8:f16:256x256", 60, 2048, Schedule(64, steps=4, blocks_at_once=4, cluster=2, share_tiles=False, **WIDE)),
-    ("vec8:1x8:f16:64x256", 150, 2048, Schedule(80, steps=4, blocks_at_once=4, **WIDE | {"warpgroups": 1})),
+    ("vec8:1x8:f16:128x256", 150, 2048, Schedule(80, steps=4, blocks_at_once=4, **WIDE)),
     ("vec2:1x8:f16", 3, 512, Schedule(16, steps=4, cluster=2, share_tiles=False, **WIDE | {"warpgroups": 3})),
     ("vec2:1x8:f16", 12, 512, Schedule(16, steps=4, slices=4, share_tiles=False, **WIDE | {"warpgroups": 4})),
     ("vec8:2x8:f16", 20, 1024, Schedule(32, steps=4, slices=2, cluster=2, scales_on="weights", **WIDE)),

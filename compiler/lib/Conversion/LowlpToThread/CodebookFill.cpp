@@ -14,9 +14,10 @@
 // entries instead, of which it loads all it has at once: a fill waits for
 // memory once. Each is stored 16 bytes at a time, several copies of small ones,
 // and lanes begin at different places of their lines, so that the eight of a
-// phase have all banks. So it is where the copies of a book have some banks of
-// lines of several books: threads that hold entries of each of these, side by
-// side, have all banks together.
+// phase have all banks. Entries that threads hold are stored so too where their
+// copies take 16 bytes or more, but not all banks: threads side by side that
+// hold entries of several books, which lie in one line, have all banks
+// together.
 //
 // Of small entries without copies in lines of
 // several books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a
@@ -239,19 +240,30 @@ private:
     return book ? add(line, scale(book, cache.getBookBytes())) : line;
   }
 
-  /// Writes all copies of an entry.
-  void store(Value thread, Value entry, Taken taken) {
+  /// Writes all copies of an entry, which is that of this number in its book.
+  void store(Value thread, Value number, Taken taken) {
     if (fillsBanks())
       return storeCopies(thread, taken);
     int64_t bytes = codebook.getEntryBytes();
-    int64_t ofCopies = bytes * codebook.getCache().getCopies();
-    if (bytes >= 4 && bytes <= kWideBytes && ofCopies >= kWideBytes &&
-        llvm::isPowerOf2_64(ofCopies))
-      return storeWide(taken, entry, ofCopies / kWideBytes);
+    if (canStoreWide())
+      return storeWide(taken, number,
+                       bytes * codebook.getCache().getCopies() / kWideBytes);
     for (int64_t copy = 0; copy < codebook.getCache().getCopies(); ++copy)
       simt::StoreOp::create(builder, loc, taken.entry, shared,
                             toOffset(add(taken.line, i32(copy * bytes))),
                             std::min(bytes, kWideBytes));
+  }
+
+  /// Whether the copies of an entry are whole places of 16 bytes.
+  bool canStoreWide() const {
+    CodebookCacheAttr cache = codebook.getCache();
+    int64_t bytes = codebook.getEntryBytes();
+    bool areAligned =
+        cache.getLineBytes() % kWideBytes == 0 &&
+        (codebook.getNumBooks() == 1 || cache.getBookBytes() % kWideBytes == 0);
+    return areAligned && bytes >= 4 && bytes <= kWideBytes &&
+           llvm::isPowerOf2_64(bytes) &&
+           bytes * cache.getCopies() >= kWideBytes;
   }
 
   void storeCopies(Value thread, Taken taken) {

@@ -66,7 +66,8 @@ def _has_tiles(spec: LinearSpec, schedule: Schedule) -> bool:
 def vector_order_of(spec: LinearSpec, schedule: Schedule) -> VectorOrder | None:
     """The order of vectors in which x comes, padded, as a kernel before this one makes it
     (`lowlp_runtime.vector_order`); None: x comes as it is, or in the order of the weights. For vectors of two weights
-    that is one order, so that x is taken as it is where its rows are aligned and need no padding."""
+    that is one order where blocks do not come at once, so that x is taken as it is if its rows are aligned and need no
+    padding."""
     if spec.vectors is None or not schedule.has_wgmma:
         return None
     vector: int = spec.vectors.vector

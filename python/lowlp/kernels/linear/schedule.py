@@ -121,8 +121,8 @@ class Schedule:
 
     Of kernels for codebooks by warpgroups:
 
-    blocks_at_once  of K with books of their own, which a stage takes side by side, and each of four lanes in another
-                    order (`codebooks.blocks_at_once`): 1 or 4
+    blocks_at_once  blocks along K, each with books of its own, that a stage takes side by side: 1 or 4, which each of
+                    four lanes takes in another order (`codebooks.blocks_at_once`)
 
     With `partial_sums` codes name products of x and entries (`codebooks.partial_sums`). There are no stages;
     `kept_rows`, 1 or 2, warps, 4, 8 or 16, row_tiles, which a warp has one after the other, and splits count.

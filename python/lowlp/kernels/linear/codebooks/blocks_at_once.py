@@ -26,7 +26,8 @@ from ..spec import LinearSpec
 from .entries import cached_shape, entry_bytes
 
 STAGGERED = (1, 1, 2)
-"""By the lane, which is the number of a code modulo four, books are exchanged (`ll.lookup_vectors`)."""
+"""By the lane, which is the number of a code modulo four, books are exchanged (`ll.lookup_vectors`): book r ^ t, as
+`exchanged` and `VectorOrder` have it."""
 _MOST_ENTRY_BYTES = 16
 
 
@@ -52,9 +53,9 @@ def can_take_at_once(spec: LinearSpec, schedule: Schedule) -> bool:
     return span % step == 0 and span // step * 2 * spec.vectors.bits % 32 == 0
 
 
-def entries_layout(spec: LinearSpec, threads: int) -> Layout:
+def layout_of_group(spec: LinearSpec, threads: int) -> Layout:
     """How threads hold the entries of a group's books, [books x entries, values], whole ones each: threads side by side
-    have entries of each book, so that all banks are written."""
+    have entries of each book, so that all banks are written. Of few entries some threads have none."""
     *entries, vector = cached_shape(spec)
     rounds = -(-LANES * math.prod(entries) // threads)
     held = local(1, rounds, 1) * column_spatial(LANES, threads // LANES, 1) * local(1, 1, vector)

@@ -15,7 +15,7 @@ from lowlp.layouts.register_layout import Layout, local, spatial
 
 from ..schedule import Schedule
 from ..spec import LinearSpec
-from .blocks_at_once import entries_layout
+from .blocks_at_once import layout_of_group
 from .entries import cached_shape
 from .spread_books import EntryBooks
 
@@ -28,7 +28,7 @@ def _entries_layout(spec: LinearSpec, schedule: Schedule) -> Layout:
     each."""
     threads = schedule.threads
     if schedule.blocks_at_once > 1:
-        return entries_layout(spec, threads)
+        return layout_of_group(spec, threads)
     *entries, vector = cached_shape(spec)
     rounds = -(-math.prod(entries) // threads)
     return local(rounds, 1) * spatial(threads, 1) * local(1, vector)

@@ -6,8 +6,9 @@ which comes out transposed. Threads take 16 bytes each, load and store neighbour
     part   of a row, `PART` elements: what the threads of a block of the grid take at a time
     block  of the grid: a row, and every `blocks_of_row`-th part of it
 
-Of four blocks of books that come side by side a thread takes the same places of each, `PART` elements of each at a
-time, and chooses for each turn which of the four it is for a vector's lane.
+Of four blocks of books that come side by side a thread takes the same places of each, and chooses for each turn which
+of the four it is for a vector's lane. A part is then `PART` elements of each, so that of few rows three of four blocks
+of the grid have none.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ from .book_sums import (
 from .entries import can_keep
 from .lattice_books import PLACED_LATTICE, LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
-from .next_books import NextBooks
+from .next_books import NextBooks, loads_ahead
 from .program import has_books_of_tile
 from .slice_sums import SliceSums, can_add_slices, ended_layout
 from .spread_books import PLACED_INT8, EntryBooks
@@ -499,5 +499,8 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     if not plan.is_one and stage_k % plan.segment and plan.segment % stage_k:
         return False
     if plan.has_blocks and not has_books_of_tile(spec, plan.rows):
+        return False
+    # Each group of blocks would wait for memory.
+    if plan.at_once > 1 and plan.switches_books and not loads_ahead(spec, schedule):
         return False
     return not plan.switches_books or plan.block_k % stage_k == 0

@@ -2,7 +2,8 @@
 instructions and bytes.
 
 Constants for up to 64 rows of x were fitted to 2277 kernels: the standard deviation of estimated over measured times is
-6.3 % (docs/adr/0122). Those for more rows were fitted to 1626 kernels, 6.1 % (docs/adr/0120).
+6.3 % (docs/adr/0122). Those for more rows were fitted to 1626 kernels, 6.1 % (docs/adr/0120). Those of blocks at once
+were fitted to 300 kernels of one kind, vectors of 4 with codes of 8 bits (docs/adr/0123).
 """
 
 from __future__ import annotations

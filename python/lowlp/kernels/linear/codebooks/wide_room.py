@@ -24,6 +24,8 @@ _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
 _UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
+_BANKS_BYTES: Final = 128
+"""Of an entry in copies enough for all lanes of a phase."""
 _OTHER_BYTES: Final = 3072
 _OTHER_BYTES_OF_ROWS: Final = 512
 """Of shared memory, for barriers and the like; the same where nothing else is exchanged (`ResultRows`)."""
@@ -47,7 +49,18 @@ def has_room(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> bo
     """Whether registers hold what a thread that multiplies has, of m rows of x, and shared memory the stages."""
     plan, most = VectorPlan(spec, schedule), _most_registers(schedule, device)
     fits = _holds_narrow(plan, most) if m <= EXACT_ROWS else registers_of(plan) <= most
-    return fits and room_for_books(spec, schedule, device) >= 0
+    return fits and room_for_books(spec, schedule, device) >= _least_of_books(spec, schedule)
+
+
+def _least_of_books(spec: LinearSpec, schedule: Schedule) -> int:
+    """Of shared memory that a kernel wants for books: where blocks come at once, for copies enough that no lanes meet,
+    or it would gain nothing. Of gate and up the first takes lines of which codes are bytes, if these fit, and leaves
+    the other one the rest."""
+    if schedule.blocks_at_once == 1:
+        return 0
+    assert spec.vectors is not None
+    whole = _BANKS_BYTES << spec.vectors.bits
+    return whole + (_sets_of(spec) - 1) * max(whole, _bytes_unshifted(spec))
 
 
 def _holds_narrow(plan: VectorPlan, most: int) -> bool:
@@ -135,7 +148,7 @@ def _exchange_bytes(spec: LinearSpec, schedule: Schedule) -> int:
 def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
     """The books of a block, as `lowlp-place-codebooks` places them. It places the caches of two lattices, and of gate
     and up, one after the other, which then may have different copies; here they have the same."""
-    sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
+    sets = _sets_of(spec)
     one = bytes_of_entries(spec, schedule.second_copies)
     room = room_for_books(spec, schedule, device) // sets
     copies, least = 0, 0.0
@@ -145,10 +158,20 @@ def books_of(spec: LinearSpec, schedule: Schedule, device: Device) -> Books:
             copies, least = 1 << power, passes
     if not copies:
         return Books(0, 0)
+    unshifted = _bytes_unshifted(spec)
+    return Books(copies, sets * one * copies, one * copies < unshifted and unshifted > room)
+
+
+def _sets_of(spec: LinearSpec) -> int:
+    """How many caches of books a block has: gate and up have one each where rows have books of their own."""
+    return spec.products if spec.book_rows and spec.book_rows < spec.n else 1
+
+
+def _bytes_unshifted(spec: LinearSpec) -> int:
+    """Of a cache from whose lines a byte of codes needs no shift; 0 where codes are no bytes."""
     vectors = spec.vectors
     assert vectors is not None
-    unshifted = _UNSHIFTED_BYTES << 8 if vectors.bits == 8 and not vectors.lattices else 0
-    return Books(copies, sets * one * copies, one * copies < unshifted and unshifted > room)
+    return _UNSHIFTED_BYTES << 8 if vectors.bits == 8 and not vectors.lattices else 0
 
 
 def passes_of(spec: LinearSpec, second_copies: bool = False) -> tuple[float, ...]:

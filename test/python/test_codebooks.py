@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,6 +48,12 @@ def values_of(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     if dtype == "int8":
         return random.integers(-128, 128, shape).astype(np.int8)
     return random.standard_normal(shape).astype(NUMPY[dtype])
+
+
+def kernel_of(body: Callable[..., None], dtype: str = "f16", align: int = 16) -> ll.Kernel:
+    """Of one block: codes x of 8 bits, codebooks c of a type and an alignment, and vectors y of that type."""
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer(dtype, align=align), "y": ll.pointer(dtype)}
+    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
 
 
 def lookups(
@@ -216,8 +223,7 @@ def by_columns(cache: ll.CodebookCache | None) -> ll.Kernel:
         values = ll.lookup_vectors(codes, book, book=5, book_along=1)
         ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * 4]), offsets=[0, 0])
 
-    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=8), "y": ll.pointer("f16")}
-    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    return kernel_of(body, align=8)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +259,7 @@ def test_books_side_by_side(vector: int, line_bytes: int, asynchronous: bool) ->
         values = ll.lookup_vectors(codes, book, book=5, book_along=1)
         ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * vector]), offsets=[0, 0])
 
-    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
-    kernel = ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    kernel = kernel_of(body)
     assert ("cp.async" in compilation.compile(kernel, "sm_80").ptx) == asynchronous
     codes = random.integers(0, 256, (ROWS, GROUPS)).astype(np.uint8)
     books = values_of((256, 16, vector), "f16")
@@ -272,8 +277,7 @@ def test_lookups_before_books_arrive_are_reported() -> None:
         values = ll.lookup_vectors(codes, book, book_along=1)
         ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * 2]), offsets=[0, 0])
 
-    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
-    kernel = ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    kernel = kernel_of(body)
     given = np.zeros((ROWS, GROUPS), np.uint8), np.zeros((256, 16, 2), np.float16)
     with pytest.raises(CpuTargetError, match="uninitialised read"):
         compilation.compile_cpu(kernel)(*given, np.zeros((ROWS, GROUPS * 2), np.float16))
@@ -293,8 +297,7 @@ def switching(cache: ll.CodebookCache | None, num_blocks: int) -> ll.Kernel:
             codes = ll.load_global(x_view, offsets=[0, block * GROUPS], layout=CODES)
             ll.store_global(ll.lookup_vectors(codes, book), y_view, offsets=[0, block * GROUPS * 8])
 
-    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
-    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    return kernel_of(body)
 
 
 @pytest.mark.parametrize(
@@ -325,8 +328,7 @@ def books_of_lanes(cache: ll.CodebookCache | None) -> ll.Kernel:
         values = ll.lookup_vectors(codes, book, book=2, staggered=(1, 1, 2))
         ll.store_global(values, ll.view_global(y, shape=[ROWS, GROUPS * 4]), offsets=[0, 0])
 
-    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("f16", align=16), "y": ll.pointer("f16")}
-    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    return kernel_of(body)
 
 
 @pytest.mark.parametrize(
@@ -502,8 +504,7 @@ def matrices(along: int) -> ll.Kernel:
             values = ll.lookup_vectors(codes, book, book=1, along=along, part=[i])
             ll.store_global(ll.convert_layout(values, layout=held), view, offsets=[i, 0, 0])
 
-    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("bf16", align=16), "y": ll.pointer("bf16")}
-    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    return kernel_of(body, dtype="bf16")
 
 
 @pytest.mark.parametrize("along", [0, 1])

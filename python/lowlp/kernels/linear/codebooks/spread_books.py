@@ -41,17 +41,17 @@ class EntryBooks:
         self.is_apart = vectors.spread == "copies" and not self.second_copies
         self.is_staggered = schedule.blocks_at_once > 1
         *blocks, books, entries, vector = spec.shape_of_books
-        self.blocks = blocks or [1, 1]
-        self.view = ll.view_global(codebooks, shape=[*self.blocks, *cached_shape(spec, self.second_copies)])
-        self.entries = ll.view_global(codebooks, shape=[*self.blocks, books * entries, vector])
+        blocks = blocks or [1, 1]
+        cached = cached_shape(spec, self.second_copies)
         if self.is_staggered:
-            groups = [self.blocks[0], self.blocks[1] // LANES]
-            self.view = ll.view_global(codebooks, shape=[*groups, LANES, entries, vector])
-            self.entries = ll.view_global(codebooks, shape=[*groups, LANES * entries, vector])
+            blocks, books = [blocks[0], blocks[1] // LANES], LANES
+            cached = (LANES, entries, vector)
+        self.view = ll.view_global(codebooks, shape=[*blocks, *cached])
+        self.entries = ll.view_global(codebooks, shape=[*blocks, books * entries, vector])
         if self.is_apart:
             of_book = entries * vector
-            strides = [self.blocks[1] * books * of_book, books * of_book, of_book, vector, 1]
-            shape = [*self.blocks, books, 1 << vectors.bits, vector]
+            strides = [blocks[1] * books * of_book, books * of_book, of_book, vector, 1]
+            shape = [*blocks, books, 1 << vectors.bits, vector]
             self.view = ll.view_global(codebooks, shape=shape, strides=strides)
 
     def load(self, block: list[Any], cache: ll.CodebookCache | None = None) -> Any:

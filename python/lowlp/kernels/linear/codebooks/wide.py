@@ -256,24 +256,28 @@ class VectorBlock(Block):
             return factors_of_entries(scales, plan.spec.largest_book)
         return factors_of_placed(scales, plan.placed, plan.spec.largest_book)
 
-    def load_codes(self, part: int, unit: Any, row: ll.Scalar, number: int) -> ll.Tile:
-        """The codes of a span of each slice, the one of this number of a unit along K."""
-        plan = self.plan
-        return ll.load_packed(
-            self.views.weights,
-            offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
-            layout=plan.codes,
-            first_step=number * plan.span_k // plan.step_k,
-        )
+    def load_codes(self, part: int, unit: Any, row: ll.Scalar, span: ll.Scalar) -> ll.Tile:
+        """The codes of a span of each slice, which a unit along K is, or has this one of: then all are loaded, and one
+        selected."""
+        plan, parts = self.plan, self.plan.parts_of_unit
+        loaded = [
+            ll.load_packed(
+                self.views.weights,
+                offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
+                layout=plan.codes,
+                first_step=number * plan.span_k // plan.step_k,
+            )
+            for number in range(parts)
+        ]
+        return loaded[0] if parts == 1 else _one_of(loaded, span % parts)
 
     def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """The codes of a span of a stage, of all books, as [piece, book, rows, codes]; of computed books with bytes of
-        codes in place of books. Of a part of a unit those of all parts are loaded, and one selected."""
+        codes in place of books."""
         plan, parts = self.plan, self.plan.parts_of_unit
         spans = plan.schedule.stage_k // plan.span_k
         unit = stage // parts if parts > 1 else stage * spans + span * plan.slices
-        loaded = [self.load_codes(part, unit, row, number) for number in range(parts)]
-        codes = loaded[0] if parts == 1 else _one_of(loaded, stage % parts)
+        codes = self.load_codes(part, unit, row, stage)
         vectors = plan.vectors
         if vectors.lattices:
             return ll.view(codes, dtype="uint8", layout=plan.codes_of_pieces(bytes_of_codes(vectors)))
@@ -281,13 +285,12 @@ class VectorBlock(Block):
 
     def codes_at_once(self, part: int, stage: ll.Scalar, row: ll.Scalar) -> list[ll.Tile]:
         """The codes of each turn of a stage, where blocks come at once, held alike."""
-        plan, spec, parts = self.plan, self.plan.spec, self.plan.parts_of_unit
+        plan = self.plan
         group, span = stage // plan.stages_of_block, stage % plan.stages_of_block
-        of_block, blocks = plan.block_k // (plan.at_once * spec.unit_k), []
+        of_block, blocks = plan.block_k // (plan.at_once * plan.spec.unit_k), []
         for number in range(plan.at_once):
-            unit = (group * plan.at_once + number) * of_block + span // parts
-            loaded = [self.load_codes(part, unit, row, of_unit) for of_unit in range(parts)]
-            blocks.append(loaded[0] if parts == 1 else _one_of(loaded, span % parts))
+            unit = (group * plan.at_once + number) * of_block + span // plan.parts_of_unit
+            blocks.append(self.load_codes(part, unit, row, span))
         model = blocks[0]
         held = local(model.dtype.bits * model.layout.num_local // 32) * spatial(model.layout.num_threads)
         # Of threads, of which four have a row.
@@ -368,10 +371,9 @@ class VectorBlock(Block):
                     codes, book = loaded[part, span], books[part % len(books)]
                     if plan.are_added:
                         weights = [self.added(codes, in_span, book, made[part % products])]
-                    elif plan.at_once > 1:
-                        weights = [self.entries(codes, in_span, span, book)]
                     else:
-                        weights = [self.entries(codes, in_span, b, book) for b in range(plan.vectors.books)]
+                        numbers = range(plan.vectors.books) if plan.at_once == 1 else (span,)
+                        weights = [self.entries(codes, in_span, b, book) for b in numbers]
                     self.with_piece(results, part, x_tiles, weights)
             acc = tuple(results) if plan.is_one else self.with_segment_scaled(acc, results, stage, segment, row, made)
         return acc

@@ -26,7 +26,8 @@ from lowlp.layouts.register_layout import Layout, local, spatial
 from lowlp.schedules.device import Device
 
 from .codebooks.entries import are_global, bytes_of_entries, needs_second_copies
-from .codebooks.wide import VectorBlock, VectorPlan, can_look_up_wide
+from .codebooks.wide import VectorBlock, can_look_up_wide
+from .codebooks.wide_plan import VectorPlan
 from .operand_list import parameters_as_meant
 from .parts import Arguments, as_f32, views_of_weights
 from .scaled_weights import can_scale_weights

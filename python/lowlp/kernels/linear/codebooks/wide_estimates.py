@@ -20,7 +20,7 @@ from ..spec import LinearSpec
 from ..tiles import blocks_for, tiles_of
 from .entries import entry_bytes
 from .lattice_tables import bytes_of_codes
-from .wide import VectorPlan
+from .wide_plan import VectorPlan
 from .wide_room import (
     PRODUCER_THREADS,
     SM_REGISTERS,

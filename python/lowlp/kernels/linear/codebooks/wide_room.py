@@ -14,7 +14,7 @@ from ..spec import LinearSpec
 from ..warpgroup_layouts import LONG_COLUMNS, bytes_of_cluster, columns_stored, stores_rows, tiles_of_warp
 from .entries import bytes_of_entries, entry_bytes, spread_passes
 from .slice_sums import bytes_of_slices
-from .wide import VectorPlan
+from .wide_plan import VectorPlan
 
 _PASSES: Final = {16: (2.54, 2.37, 1.94, 1.0), 8: (2.92, 2.87, 2.64, 2.0, 1.0), 4: (3.15, 3.27, 3.22, 2.93, 2.0, 1.0)}
 """Passes of a phase that reads entries of so many bytes, by the logarithm of their copies (`lowlp-place-codebooks`)."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_codebooks import CODES, GROUPS, ROWS, kernel_of, passes_of_lookups, values_of
+from test_codebooks import CODES, GROUPS, ROWS, kernel_of, values_of
 
 import lowlp
 from lowlp import language as ll

@@ -370,6 +370,10 @@ def test_slices_have_whole_units_of_rows_with_one_scale() -> None:
     # 4 slices have 8 columns at once in 64 rows, of each block of a cluster.
     four = wide(8, warpgroups=4, slices=4, steps=4)
     assert can_look_up_wide(spec, four) and not can_look_up_wide(spec, replace(four, cluster=2))
+    # Units of 16, while those of x have 64.
+    assert not can_look_up_wide(
+        LinearSpec(64, 208, "vec4:1x16:f8e4m3 channel f16", aligned=True), replace(four, steps=1)
+    )
     with pytest.raises(LowlpValueError, match=r"^slices: must divide the number of warpgroups, got 2 of 3 warpgroups$"):
         wide(warpgroups=3, slices=2)
     # Kernels of other weights have none.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_linear_codebooks import LIMITS, NUMPY, vectors_of, weights
+from test_linear_epilogues import wanted_of
 
 import lowlp
 from lowlp import QuantizedTensor
@@ -49,9 +50,11 @@ def compiled(spec: LinearSpec, schedule: Schedule) -> Any:
     return compile_cpu(linear_kernel(spec, schedule))
 
 
-def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16", epilogue: str = "") -> Any:
-    """y as f32, of rows of x whose columns are in the order of vectors."""
-    spec = for_weights(spec_for(qw, activation, "f32", epilogue=epilogue), qw)
+def run(
+    qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16", epilogue: str = "", **more: Any
+) -> Any:
+    """y as f32, of rows of x whose columns are in the order of vectors; `more` operands by name."""
+    spec = for_weights(spec_for(qw, activation, "f32", epilogue=epilogue, bias="f32" if more else ""), qw)
     assert can_look_up_wide(spec, schedule)
     m, k = x.shape
     order = order_of_vectors(k, vector_order_of(spec, schedule) or VectorOrder(2))
@@ -59,7 +62,7 @@ def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16"
     y = np.full((m, spec.columns_of_y), np.nan, np.float32)
     blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
     numbers = {"m": m, "x_stride": rows.shape[1], "blocks": blocks}
-    compiled(spec, schedule)(x=rows.reshape(-1), **host_operands(qw, activation, epilogue), y=y, **numbers)
+    compiled(spec, schedule)(x=rows.reshape(-1), **host_operands(qw, activation, epilogue), y=y, **numbers, **more)
     return y
 
 
@@ -123,6 +126,28 @@ def test_products(codec: str, n: int, k: int, group: int, activation: str, sched
         assert np.array_equal(found, wanted.astype(np.float32))
     else:
         assert np.linalg.norm(found - wanted) <= LIMITS[activation] * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        wide(128, warpgroups=2),  # by rows of y in shared memory
+        wide(128, column_tiles=2),  # by conversions
+        wide(64, row_tiles=2, share_tiles=False),
+        wide(40),  # all at once
+    ],
+)
+def test_epilogues_of_some_columns_at_a_time(schedule: Schedule) -> None:
+    random = np.random.default_rng(8)
+    n, k, bias = 136, 264, random.standard_normal(136).astype(np.float32)
+    qw = weights(random, vectors_of("vec8:2x8:f16"), n, k, k)
+    schedule = replace(schedule, scales_on="weights")
+    x = (0.1 * random.standard_normal((150, k))).astype(np.float16)
+    y = run(qw, x, schedule, epilogue="gelu", bias=bias)
+    wanted = wanted_of(x, qw, "gelu", bias, 0.0)
+    assert np.linalg.norm(y - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
+    spec = LinearSpec(8192, 8192, "vec8:2x8:f16 channel f16", epilogue="gelu", aligned=True)
+    assert compile(linear_kernel(spec, schedule), "sm_90a").spilled_bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from lowlp.weights.packing import UNIT_K
 from .codebooks.entries import needs_second_copies
 from .codebooks.program import has_books_of_tile
 from .estimates import keeping_us
-from .fitting import ending_numbers, fits, fitted
+from .fitting import fits, fitted
 from .integer_sums import begins_anew
 from .invariant import FOUND_BY_LARGE
 from .scaled_weights import can_scale_rows
@@ -356,7 +356,7 @@ def _widths(
     if rows < 128:
         widths = [(rows, 1)]
     else:
-        widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if ending_numbers(spec) else [])]
+        widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if spec.ending_numbers else [])]
     if rows > 32 and begins_anew(spec) and spec.rows_of_unit > _UNIT_OF_TWO_TILES:
         # A warp has units whole, and beside their accumulators those of a group.
         widths.append((32, 1))

@@ -40,7 +40,7 @@ from .candidates import (
 )
 from .codebooks.choosing import book_choice, reason_for_books
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
-from .fitting import ending_numbers, fits, fitted
+from .fitting import fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .scaled_weights import can_scale_weights
@@ -367,7 +367,7 @@ def _for_products(spec: LinearSpec, measured: Schedule, rows: int, device: Devic
     def is_possible(schedule: Schedule) -> bool:
         return has_program(spec, schedule, rows) and fits(spec, for_rows(spec, schedule, rows, device), device)
 
-    ends_at_once = measured.warpgroups and ending_numbers(spec) > spec.products - 1
+    ends_at_once = measured.warpgroups and spec.ending_numbers > spec.products - 1
     if has_program(spec, measured, rows) and (not ends_at_once or is_possible(measured)):
         return measured
     if spec.products == 1 and not ends_at_once:

@@ -246,9 +246,7 @@ def _registers_of_warpgroups(spec: LinearSpec, schedule: Schedule) -> int:
         # What the end of a tile asks for early: zero points of columns, beside their scales.
         accumulators += 3 * schedule.columns_of_block // 8
     accumulators += _registers_of_supers(spec, schedule)
-    return (
-        28 + accumulators + 8 * schedule.products_in_flight + spec.bits + schedule.columns // 2 * ending_numbers(spec)
-    )
+    return 28 + accumulators + 8 * schedule.products_in_flight + spec.bits + schedule.columns // 2 * spec.ending_numbers
 
 
 def _registers_of_sums(spec: LinearSpec, schedule: Schedule, accumulators: int) -> int:
@@ -269,7 +267,7 @@ def _registers_of_sums(spec: LinearSpec, schedule: Schedule, accumulators: int) 
         others += _REGISTERS_OF_WORDS if is_large else _REGISTERS_OF_LARGE_UNITS
     if schedule.blocks_per_sm > 1 and schedule.warpgroups > 2:
         others += _MARGIN_OF_PAIRS_OF_BYTES
-    others = max(others, ending_numbers(spec) * of_sum)
+    others = max(others, spec.ending_numbers * of_sum)
     others += _registers_of_supers(spec, schedule)
     return accumulators + others + 8 * schedule.products_in_flight + 4
 
@@ -337,11 +335,6 @@ def _registers_of_long_stages(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.columns > _MOST_COLUMNS_OF_PARTS and spec.zeros in ("f16", "bf16", "f32"):
         found += schedule.columns + 4 if schedule.steps > 1 else _REGISTERS_OF_FLOAT_ZEROS
     return found
-
-
-def ending_numbers(spec: LinearSpec) -> int:
-    """How many numbers beside each accumulator a thread needs to finish a tile, where it has them all at once."""
-    return (spec.products - 1) + bool(spec.residual) + {"gelu": 4, "gelu_tanh": 1}.get(spec.epilogue, 0)
 
 
 def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:

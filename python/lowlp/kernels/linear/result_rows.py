@@ -17,23 +17,20 @@ class ResultRows:
     """Where columns of a tile of y^T lie until they are stored, as parts of its rows.
 
     kind    of the elements of y
-    made    how threads hold a tile when they have multiplied it; then the same as [parts, rows of y^T, columns]
-    stored  how they hold a part as they store it, a warpgroup the same rows of y^T
+    stored  how threads hold such columns as they store them, a warpgroup the same rows of y^T as when it made them
     """
 
-    def __init__(self, kind: DType, made: Layout, stored: Layout) -> None:
+    def __init__(self, kind: DType, stored: Layout) -> None:
         rows, columns = stored.shape
-        self.made, self.stored = made.reshape(rows, made.shape[1] // columns, columns).permute(1, 0, 2), stored
+        self.stored = stored
         self.place = ll.alloc_shared(kind, [columns, rows + 8 * APART_BYTES // kind.bits])
 
-    def store(self, result: ll.Tile, y: ll.GlobalView, row: ll.Scalar, column: ll.Scalar) -> None:
-        """Stores a tile of y^T from `row` and `column` on to the view of y; what lies beyond is left out."""
-        parts, _, columns = self.made.shape
-        taken_apart = ll.view(result, dtype=result.dtype, layout=self.made)
-        for part in range(parts):
-            # The warpgroup has loaded what was there before.
-            ll.synchronize_warpgroups()
-            ll.store_shared(ll.transpose(ll.part(taken_apart, [part])), self.place, offsets=[0, 0], in_bounds=True)
-            ll.synchronize_warpgroups()
-            rows = ll.load_shared(self.place, offsets=[0, 0], layout=self.stored.permute([1, 0]), in_bounds=True)
-            ll.store_global(rows, y, offsets=[column + part * columns, row])
+    def store(self, part: ll.Tile, y: ll.GlobalView, row: ll.Scalar, column: ll.Scalar) -> None:
+        """Stores these columns of a tile of y^T from `row` and `column` on to the view of y; what lies beyond is left
+        out."""
+        # The warpgroup has loaded what was there before.
+        ll.synchronize_warpgroups()
+        ll.store_shared(ll.transpose(part), self.place, offsets=[0, 0], in_bounds=True)
+        ll.synchronize_warpgroups()
+        rows = ll.load_shared(self.place, offsets=[0, 0], layout=self.stored.permute([1, 0]), in_bounds=True)
+        ll.store_global(rows, y, offsets=[column, row])

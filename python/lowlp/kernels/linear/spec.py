@@ -29,6 +29,8 @@ MOST_EXPERTS: Final = 512
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul", "gpt_oss")
 GATED: Final = ("silu_mul", "gpt_oss")
 """Those of two products, gate and up."""
+_NUMBERS_OF_EPILOGUES: Final = {"gelu": 4, "gelu_tanh": 1}
+"""What they need beside each accumulator, where it is not 0."""
 
 
 @dataclass(frozen=True)
@@ -285,6 +287,16 @@ class LinearSpec:
     def bits(self) -> int:
         """Bits of a code."""
         return self.codec.bits
+
+    @property
+    def ending_numbers(self) -> int:
+        """How many numbers beside each accumulator a thread needs to finish a tile, where it has them all at once."""
+        return (self.products - 1) + bool(self.residual) + _NUMBERS_OF_EPILOGUES.get(self.epilogue, 0)
+
+    @property
+    def needs_registers_to_end(self) -> bool:
+        """Whether the epilogue needs such numbers, which kernels may have of some columns at a time."""
+        return self.epilogue in _NUMBERS_OF_EPILOGUES
 
     @property
     def groups(self) -> int:

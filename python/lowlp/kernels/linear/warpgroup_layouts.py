@@ -196,12 +196,21 @@ def _stores_beside_large_books(spec: LinearSpec, schedule: Schedule) -> bool:
 
 def columns_stored(spec: LinearSpec, schedule: Schedule) -> int:
     """How many columns of a tile lie in shared memory at a time, on their way to rows of y: fewer where what they leave
-    of it has copies of codebooks."""
+    of it has copies of codebooks, and fewest where an epilogue needs registers for them."""
     ended = schedule.columns // schedule.cluster
-    if spec.vectors is None or not stores_rows(spec, schedule):
+    if spec.vectors is None or schedule.slices > 1:
         return ended
-    beside = _COLUMNS_AT_ONCE if _stores_beside_large_books(spec, schedule) else _STORED_BESIDE_BOOKS
-    return math.gcd(ended, beside)
+    fewest = math.gcd(ended, _COLUMNS_AT_ONCE)
+    if spec.needs_registers_to_end and _has_many_accumulators(schedule):
+        return fewest
+    if not stores_rows(spec, schedule):
+        return ended
+    return fewest if _stores_beside_large_books(spec, schedule) else math.gcd(ended, _STORED_BESIDE_BOOKS)
+
+
+def _has_many_accumulators(schedule: Schedule) -> bool:
+    """Whether those of a thread leave no registers for an epilogue of all of them."""
+    return schedule.row_tiles * schedule.columns_of_block >= LONG_COLUMNS
 
 
 def is_ping_pong(spec: LinearSpec, schedule: Schedule) -> bool:

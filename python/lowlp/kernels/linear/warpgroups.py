@@ -35,7 +35,7 @@ With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lowlp import language as ll
@@ -97,7 +97,7 @@ class Block:
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
         self.result_rows = None
         if stores_rows(spec, schedule):
-            self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.ended, plan.layouts.stored)
+            self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.stored)
         self.prepare_weights()
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
@@ -301,28 +301,49 @@ class Block:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
         column = self.column_of_tile(tile, column)
         accumulators = self.whole(accumulators, part_of_rows, row)
-        stored, y_view, first_of_expert = plan.layouts.stored, self.y_view, None
+        y_view = self.y_view
         if self.at is not None:
             y_view = ll.view_global(operands.y, shape=[self.at.stop, plan.spec.columns_of_y])
-            first_of_expert = self.at.weights
-        first_part = part_of_rows * plan.spec.products
-        result = finished(
-            plan.ended_spec,
+        for first, result in self.parts_of_result(part_of_rows, tile, accumulators, row, column):
+            if self.result_rows:
+                self.result_rows.store(result, y_view, row, first)
+            else:
+                # As rows of y, along which accesses are wide.
+                as_stored = ll.convert_layout(result, plan.layouts.stored)
+                ll.store_global(ll.transpose(as_stored), y_view, offsets=[first, row])
+
+    def parts_of_result(
+        self, part: int, tile: int, accumulators: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
+    ) -> Iterator[tuple[ll.Scalar, ll.Tile]]:
+        """The result by the columns that are stored at a time, with the first of them."""
+        columns = self.plan.layouts.stored.shape[1]
+        firsts = range(0, accumulators[0].shape[1], columns)
+        if self.plan.spec.needs_registers_to_end:
+            parts = zip(*(_by_columns(acc, columns) for acc in accumulators), strict=True)
+            for first, some in zip(firsts, parts, strict=True):
+                yield column + first, self.result(part, tile, some, row, column + first)
+        else:
+            result = self.result(part, tile, accumulators, row, column)
+            for first, stored in zip(firsts, _by_columns(result, columns), strict=True):
+                yield column + first, stored
+
+    def result(
+        self, part: int, tile: int, accumulators: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
+    ) -> ll.Tile:
+        """What y has from `row` and `column` on, of these columns of a part of the rows of a tile."""
+        products = self.plan.spec.products
+        return finished(
+            self.plan.ended_spec,
             accumulators,
-            operands,
+            self.operands,
             self.residual_view,
             row,
             column,
-            stored,
-            first_of_expert,
-            self.asked_of_rows[first_part : first_part + plan.spec.products],
+            self.plan.layouts.stored,
+            None if self.at is None else self.at.weights,
+            self.asked_of_rows[part * products : (part + 1) * products],
             self.asked_of_columns[tile],
         )
-        if self.result_rows:
-            self.result_rows.store(result, y_view, row, column)
-            return
-        # As rows of y, along which accesses are wide.
-        ll.store_global(ll.transpose(ll.convert_layout(result, stored)), y_view, offsets=[column, row])
 
     def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
         """The row and the column of y^T at which a tile begins."""
@@ -442,3 +463,13 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         ping_pong=is_ping_pong(spec, schedule),
         cluster=schedule.cluster * schedule.multicast,
     )
+
+
+def _by_columns(tile: ll.Tile, columns: int) -> list[ll.Tile]:
+    """The parts of a tile with so many columns each, from the first on, which every thread holds whole."""
+    rows, all_columns = tile.shape
+    if columns == all_columns:
+        return [tile]
+    apart = tile.layout.reshape(rows, all_columns // columns, columns).permute(1, 0, 2)
+    tiles = ll.view(tile, dtype=tile.dtype, layout=apart)
+    return [ll.part(tiles, [number]) for number in range(all_columns // columns)]

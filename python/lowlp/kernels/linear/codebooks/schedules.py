@@ -48,6 +48,7 @@ _PART_REGISTERS: Final = 12
 """Of a thread whose block has a part of K."""
 _GATE_REGISTERS: Final = 32
 """The same where it has parts of gate and up."""
+_SEGMENTS_AT_ONCE: Final = 4
 _MOST_STAGED: Final = 4
 _LEAST_VECTOR: Final = 4
 """Rows of x, and weights of a vector, of which stages have fewer rows than there are columns."""
@@ -241,6 +242,11 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     # A gate's result is held while the other product is made.
     held = (sums + spec.products - 1) * accumulators + 2 * units * schedule.steps * spec.placement.num_words
     held += schedule.columns // 8 * max(4, vectors.vector) // 2
+    segment = math.gcd(spec.group_size, spec.book_columns or spec.k)
+    segments = schedule.steps * spec.unit_k // segment
+    if segments > 1:
+        # The assembler begins several segments of a stage before it has scaled the first, and loads the scales of all.
+        held += (min(segments, _SEGMENTS_AT_ONCE) - 1) * (sums - 1) * accumulators + 2 * schedule.row_tiles * segments
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
         if spec.products == 1:

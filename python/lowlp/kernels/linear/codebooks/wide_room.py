@@ -22,6 +22,9 @@ SM_REGISTERS: Final = 65536
 PRODUCER_THREADS: Final = 32
 _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
+_ACCUMULATORS_OF_FOUR: Final = 48
+"""Of a thread of four warpgroups at most: the assembler has 96 registers for these, and with more makes one product
+after the other."""
 _UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
 _BANKS_BYTES: Final = 128
@@ -48,6 +51,8 @@ class Books(NamedTuple):
 def has_room(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> bool:
     """Whether registers hold what a thread that multiplies has, of m rows of x, and shared memory the stages."""
     plan, most = VectorPlan(spec, schedule), _most_registers(schedule, device)
+    if schedule.warpgroups == 4 and _accumulators(plan) > _ACCUMULATORS_OF_FOUR:
+        return False
     fits = _holds_narrow(plan, most) if m <= EXACT_ROWS else registers_of(plan) <= most
     return fits and room_for_books(spec, schedule, device) >= _least_of_books(spec, schedule)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,7 +14,7 @@ from lowlp import language as ll
 from lowlp.errors import SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.spec import EPILOGUES, LinearSpec
 from lowlp.ops.linear_kernels import compile_for_gpu
 
 
@@ -73,3 +74,54 @@ def test_what_few_rows_of_codebooks_spill(codec: str, epilogue: str, m: int) -> 
     spec = LinearSpec(8192, 8192, codec, epilogue=epilogue, aligned=True)
     schedule = schedule_for(spec, m)
     assert compile_for_gpu(spec, schedule, "sm_90a").spilled_bytes <= 64
+
+
+CODECS: Final = (
+    *(
+        "vec8:1x8:f16",
+        "vec8:2x8:f16",
+        "vec8:4x8:f16",
+        "vec8:2x8:int8",
+        "vec8:1x10:f16",
+        "vec8:2x10:f16",
+        "vec8:1x12:f16",
+    ),
+    *("vec8:2x12:f16", "vec8:2x12:int8", "vec8:2x12:f8e4m3", "vec8:1x13:f16", "vec8:1x16:f16", "vec8:2x16:f16"),
+    *("vec4:1x8:f16", "vec4:2x8:f16", "vec4:1x10:f16", "vec4:1x12:f16", "vec2:1x8:f16", "vec16:1x12:f16"),
+    *("vec4:1x8:f16:256x256", "vec4:1x8:int8:256x256", "vec2:1x4:f16:256x256", "vec2:1x6:f16:256x256"),
+    *("vec4:1x8:f16:128x*", "e8p", "e8p+e8p", "e8p+e81b"),
+)
+EXTENTS: Final = (
+    512,
+    576,
+    896,
+    1024,
+    1152,
+    1536,
+    2560,
+    4096,
+    4864,
+    5120,
+    6912,
+    8192,
+    11008,
+    13824,
+    18944,
+    28672,
+    57344,
+)
+ROWS: Final = (1, 2, 3, 5, 8, 12, 16, 17, 24, 32, 33, 48, 64, 65, 100, 128, 200, 256, 300, 512, 600, 1024, 1500, 4096)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("number", range(300))
+def test_products_with_codebooks_that_nobody_named(number: int) -> None:
+    """Of the schedule that is chosen no product waits for another, and threads spill little."""
+    drawn = random.Random(f"product {number}")
+    codec, n, k, m = drawn.choice(CODECS), drawn.choice(EXTENTS), drawn.choice(EXTENTS), drawn.choice(ROWS)
+    group = drawn.choice(("channel", "channel", *(f"g{size}" for size in (32, 64, 128) if k % size == 0)))
+    activation, epilogue = drawn.choice(("f16", "bf16")), drawn.choice(("", *EPILOGUES))
+    codec = f"{codec} {group} {'f32' if codec.startswith('e8p') else 'f16'}"
+    spec = LinearSpec(n, k, codec, activation, activation, drawn.choice(("", "f16")), epilogue, aligned=True)
+    kernel = compile_for_gpu(spec, schedule_for(spec, m), "sm_90a")
+    assert kernel.spilled_bytes <= 192 and kernel.product_remarks == 0, (spec, m)

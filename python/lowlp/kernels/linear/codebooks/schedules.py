@@ -49,6 +49,7 @@ _PART_REGISTERS: Final = 12
 _GATE_REGISTERS: Final = 32
 """The same where it has parts of gate and up."""
 _SEGMENTS_AT_ONCE: Final = 4
+"""Of a stage, that the assembler begins before it has scaled the first, at most."""
 _MOST_STAGED: Final = 4
 _LEAST_VECTOR: Final = 4
 """Rows of x, and weights of a vector, of which stages have fewer rows than there are columns."""
@@ -245,7 +246,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     segment = math.gcd(spec.group_size, spec.book_columns or spec.k)
     segments = schedule.steps * spec.unit_k // segment
     if segments > 1:
-        # The assembler begins several segments of a stage before it has scaled the first, and loads the scales of all.
+        # Each with sums of its own; the scales of all are loaded.
         held += (min(segments, _SEGMENTS_AT_ONCE) - 1) * (sums - 1) * accumulators + 2 * schedule.row_tiles * segments
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.

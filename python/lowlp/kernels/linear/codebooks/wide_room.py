@@ -25,9 +25,10 @@ _MOST_REGISTERS: Final = 232
 _ACCUMULATORS_OF_FOUR: Final = 48
 """Of a thread of four warpgroups at most: the assembler has 96 registers for these, and with more makes one product
 after the other."""
-_MANY_SEGMENTS: Final = {False: 4, True: 8}
-"""Of a stage, of which the assembler begins so many that they want accumulators of their own; where entries of several
-books are added."""
+_MANY_SEGMENTS: Final = 4
+_MANY_OF_SUMS: Final = 8
+"""Segments of a stage of which the assembler begins so many that they want accumulators of their own; the same where
+entries of several books are added."""
 _UNSHIFTED_BYTES: Final = 256
 """Of copies of an entry, to whose address a byte needs no shift."""
 _BANKS_BYTES: Final = 128
@@ -90,7 +91,7 @@ def _accumulators(plan: VectorPlan) -> int:
     """Of a thread."""
     # The assembler begins a second segment of a stage before it has scaled the first, and of many others too.
     segments = plan.schedule.stage_k // plan.segment_in_stage
-    are_many = segments >= _MANY_SEGMENTS[plan.are_added]
+    are_many = segments >= (_MANY_OF_SUMS if plan.are_added else _MANY_SEGMENTS)
     sums = 1 if plan.is_one else 2 + (segments > 1) + are_many * (1 + plan.are_added)
     return plan.schedule.row_tiles * plan.schedule.columns_of_block // 2 * sums
 

@@ -12,18 +12,13 @@
 //
 // Where the copies of an entry fill 128 bytes, all banks, a thread takes whole
 // entries instead, of which it loads all it has at once: a fill waits for
-// memory once. Each is stored 16 bytes at a time, several copies of small ones,
-// and lanes begin at different places of their lines, so that the eight of a
-// phase have all banks. Entries that threads hold are stored so too where their
-// copies take 16 bytes or more, but not all banks: threads side by side that
-// hold entries of several books, which lie in one line, have all banks
-// together.
+// memory once. `EntryCopies` stores these, and entries that threads hold.
 //
-// Of small entries without copies in lines of
-// several books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a
-// sector, and the pairs of lanes side by side write to different banks. Where a
-// loop comes back to the op, or another codebook was there, a barrier stands in
-// front: lookups of the codebook before are over then.
+// Of small entries without copies in lines of several books, a slot is 16 bytes
+// of a book: two lanes read the 32 bytes of a sector, and the pairs of lanes
+// side by side write to different banks. Where a loop comes back to the op, or
+// another codebook was there, a barrier stands in front: lookups of the
+// codebook before are over then.
 //
 // Books that lie alike in both memories, without copies and whole, are copied
 // 16 bytes at a time, whatever their entries.
@@ -35,13 +30,12 @@
 #include "CodebookFill.h"
 
 #include "CodebookEntry.h"
+#include "EntryCopies.h"
 
 #include "lowlp/IR/Simt.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -49,12 +43,12 @@ using namespace lowlp;
 namespace {
 
 /// Writes the shared part of a codebook, all threads together.
-class SharedFill {
+class SharedFill : EntryCopies {
 public:
   SharedFill(OpBuilder &builder, Location loc, const CodebookFill &fill,
              Value source)
-      : builder(builder), loc(loc), codebook(fill.codebook), source(source),
-        plan(fill.plan), shared(fill.shared), isInLines(fill.isInLines),
+      : EntryCopies(builder, loc, fill.codebook, fill.shared), source(source),
+        plan(fill.plan), isInLines(fill.isInLines),
         isCopied(fill.isAsync && canCopy()) {}
 
   /// Writes entries that threads hold as `tile`, its `registers`, when all have
@@ -139,24 +133,9 @@ private:
   static constexpr int64_t kRoundsAtOnce = 8;
   /// Of books that are copied as they are: registers are free at the beginning.
   static constexpr int64_t kWideRoundsAtOnce = 16;
-  static constexpr int64_t kWideBytes = 16;
   static constexpr int64_t kLanesOfSector = 2;
-
-  static constexpr int64_t kBanksBytes = 128;
   /// Entries that a thread loads before it stores the first.
   static constexpr int64_t kEntriesAtOnce = 8;
-
-  /// Whether the copies of each entry have all banks.
-  bool fillsBanks() const {
-    int64_t bytes = codebook.getEntryBytes();
-    return bytes >= 4 && bytes <= kWideBytes && llvm::isPowerOf2_64(bytes) &&
-           codebook.getCache().getCopies() * bytes == kBanksBytes;
-  }
-
-  /// An entry that a thread takes, and where its line begins.
-  struct Taken {
-    Value entry, line;
-  };
 
   /// As `emit`, where the copies of each entry have all banks. What is left of
   /// whole rounds is loaded with the last of them.
@@ -233,75 +212,6 @@ private:
     return {plan.isRaised ? raiseEntry(builder, loc, loaded) : loaded, line};
   }
 
-  /// Where the line of an entry of a book begins.
-  Value getLine(Value entry, Value book) {
-    CodebookCacheAttr cache = codebook.getCache();
-    Value line = scale(entry, cache.getLineBytes());
-    return book ? add(line, scale(book, cache.getBookBytes())) : line;
-  }
-
-  /// Writes all copies of an entry, which is that of this number in its book.
-  void store(Value thread, Value number, Taken taken) {
-    if (fillsBanks())
-      return storeCopies(thread, taken);
-    int64_t bytes = codebook.getEntryBytes();
-    if (canStoreWide())
-      return storeWide(taken, number,
-                       bytes * codebook.getCache().getCopies() / kWideBytes);
-    for (int64_t copy = 0; copy < codebook.getCache().getCopies(); ++copy)
-      simt::StoreOp::create(builder, loc, taken.entry, shared,
-                            toOffset(add(taken.line, i32(copy * bytes))),
-                            std::min(bytes, kWideBytes));
-  }
-
-  /// Whether the copies of an entry are whole places of 16 bytes.
-  bool canStoreWide() const {
-    CodebookCacheAttr cache = codebook.getCache();
-    int64_t bytes = codebook.getEntryBytes();
-    bool areAligned =
-        cache.getLineBytes() % kWideBytes == 0 &&
-        (codebook.getNumBooks() == 1 || cache.getBookBytes() % kWideBytes == 0);
-    return areAligned && bytes >= 4 && bytes <= kWideBytes &&
-           llvm::isPowerOf2_64(bytes) &&
-           bytes * cache.getCopies() >= kWideBytes;
-  }
-
-  void storeCopies(Value thread, Taken taken) {
-    storeWide(taken, thread, kBanksBytes / kWideBytes);
-  }
-
-  /// Writes copies to `places` of 16 bytes, of which lanes begin at different
-  /// ones, as their `number` says.
-  void storeWide(Taken taken, Value number, int64_t places) {
-    Value wide = repeat(taken.entry);
-    for (int64_t place = 0; place < places; ++place) {
-      Value turned = remainder(add(number, i32(place)), places);
-      simt::StoreOp::create(
-          builder, loc, wide, shared,
-          toOffset(add(taken.line, scale(turned, kWideBytes))), kWideBytes);
-    }
-  }
-
-  /// 16 bytes of copies of an entry.
-  Value repeat(Value entry) {
-    int64_t count = kWideBytes / codebook.getEntryBytes();
-    if (count == 1)
-      return entry;
-    auto vector = dyn_cast<VectorType>(entry.getType());
-    SmallVector<Value> elements;
-    for (int64_t copy = 0; copy < count; ++copy) {
-      if (!vector) {
-        elements.push_back(entry);
-        continue;
-      }
-      for (int64_t i = 0; i < vector.getNumElements(); ++i)
-        elements.push_back(vector::ExtractOp::create(builder, loc, entry, i));
-    }
-    auto type = VectorType::get({static_cast<int64_t>(elements.size())},
-                                elements.front().getType());
-    return vector::FromElementsOp::create(builder, loc, type, elements);
-  }
-
   /// Of all books in shared memory, without copies.
   int64_t getBookBytes() const {
     return codebook.getNumBooks() * codebook.getSharedEntries() *
@@ -347,30 +257,6 @@ private:
                   codebook.getNumEntries() % count == 0 &&
                   cache.getShared() % (kLanesOfSector * count) == 0;
     return isWide ? count : 1;
-  }
-
-  Value getThread() {
-    return arith::IndexCastUIOp::create(
-        builder, loc, builder.getI32Type(),
-        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
-  }
-  Value i32(int64_t value) {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  }
-  Value add(Value a, Value b) {
-    return arith::AddIOp::create(builder, loc, a, b);
-  }
-  Value scale(Value a, int64_t factor) {
-    return arith::MulIOp::create(builder, loc, a, i32(factor));
-  }
-  Value quotient(Value a, int64_t divisor) {
-    return arith::DivUIOp::create(builder, loc, a, i32(divisor));
-  }
-  Value remainder(Value a, int64_t divisor) {
-    return arith::RemUIOp::create(builder, loc, a, i32(divisor));
-  }
-  Value toOffset(Value bytes) {
-    return arith::ExtUIOp::create(builder, loc, builder.getI64Type(), bytes);
   }
 
   /// The entry and the book, null where there is one, of which a slot that is
@@ -486,12 +372,8 @@ private:
     }
   }
 
-  OpBuilder &builder;
-  Location loc;
-  CodebookType codebook;
   Value source;
   EntryPlan plan;
-  Value shared;
   bool isInLines, isCopied;
 };
 

@@ -43,7 +43,7 @@ class ProgramPlan:
         self.chunk_k = max(STEP_K, step_k)
         self.chunks, self.steps = self.unit_k // self.chunk_k, self.chunk_k // step_k
         self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
-        self.segment = math.gcd(spec.group_size, self.block_k)
+        self.segment = segment_of(spec)
         self.granule = self._granule()
         self.exchanges = schedule.codebooks in THROUGH_SHARED
         self.sums = vectors.books if vectors.has_book_scales else 1
@@ -107,3 +107,8 @@ class ProgramPlan:
     @property
     def _replicas(self) -> Layout:
         return reduce(spatial(1, 1, self.schedule.warps), dims=[2])
+
+
+def segment_of(spec: LinearSpec) -> int:
+    """Weights of a row that share scale and books."""
+    return math.gcd(spec.group_size, spec.book_columns or spec.k)

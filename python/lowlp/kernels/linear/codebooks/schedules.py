@@ -29,6 +29,7 @@ from .entries import (
     spread_passes,
 )
 from .program import has_codebook_program, may_keep_entries
+from .program_plan import segment_of
 
 _COLUMNS: Final = (8, 16, 32, 64)
 _WARPS: Final = (8, 7, 6, 5, 4, 3, 2, 16, 14, 12, 10)
@@ -243,8 +244,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     # A gate's result is held while the other product is made.
     held = (sums + spec.products - 1) * accumulators + 2 * units * schedule.steps * spec.placement.num_words
     held += schedule.columns // 8 * max(4, vectors.vector) // 2
-    segment = math.gcd(spec.group_size, spec.book_columns or spec.k)
-    segments = schedule.steps * spec.unit_k // segment
+    segments = schedule.steps * spec.unit_k // segment_of(spec)
     if segments > 1:
         # Each with sums of its own; the scales of all are loaded.
         held += (min(segments, _SEGMENTS_AT_ONCE) - 1) * (sums - 1) * accumulators + 2 * schedule.row_tiles * segments

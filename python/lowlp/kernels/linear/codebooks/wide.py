@@ -328,9 +328,9 @@ class VectorBlock(Block):
 def _can_slice(plan: VectorPlan) -> bool:
     """Whether stages have whole units for each slice, which all share one scale of a row."""
     spec, schedule = plan.spec, plan.schedule
-    has_units = schedule.stage_k % (schedule.slices * spec.unit_k) == 0 and spec.k % spec.unit_k == 0
-    # Slices take x by its own units.
-    has_units &= spec.unit_k % UNIT_K == 0
+    # Slices take x by its own units, of which those of weights are some.
+    has_units = spec.unit_k % UNIT_K == 0 and spec.k % spec.unit_k == 0
+    has_units = has_units and schedule.stage_k % (schedule.slices * spec.unit_k) == 0
     is_whole = plan.is_one and schedule.column_tiles == 1
     return has_units and is_whole and can_add_slices(schedule, plan.rows_of_part)
 

@@ -1,10 +1,10 @@
 //===- EntryCopies.cpp - storing entries in shared memory -----------------===//
 //
-// Entries are stored 16 bytes at a time, several copies of small ones, and lanes
-// begin at different places of their lines, so that the eight of a phase have
-// all banks. Where copies take 16 bytes or more, but not all banks, threads side
-// by side that hold entries of several books, which lie in one line, have all
-// banks together.
+// Entries are stored 16 bytes at a time, several copies of small ones, and
+// lanes begin at different places of their lines, so that the eight of a phase
+// have all banks. Where copies take 16 bytes or more, but not all banks,
+// threads side by side that hold entries of several books, which lie in one
+// line, have all banks together.
 //
 //===----------------------------------------------------------------------===//
 #include "EntryCopies.h"

@@ -1,6 +1,7 @@
 //===- NVPTXBackend.cpp - from the nvvm dialect to PTX --------------------===//
 //
-// gpu.module -> LLVM IR -> standard pipeline -> NVPTX -> text.
+// gpu.module -> LLVM IR -> standard pipeline -> late conversions -> NVPTX ->
+// text.
 //
 // The backend ends the process on some errors of a program (an instruction
 // that the architecture lacks). A handler that throws turns these into an
@@ -11,6 +12,7 @@
 #include "NVPTXBackend.h"
 
 #include "LLVMBackend.h"
+#include "LateConversions.h"
 
 #include "lowlp/Target/TargetInfo.h"
 
@@ -114,6 +116,9 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   lowlp::runPasses(**module, **machine,
                    [&](PassBuilder &builder, ModulePassManager &passes) {
                      lowlp::addStandardPasses(builder, passes, optLevel);
+                     if (optLevel)
+                       passes.addPass(createModuleToFunctionPassAdaptor(
+                           lowlp::LateConversions()));
                    });
   ptx.optimizeSeconds = watch.lap();
   SmallString<0> text;

@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, small
+from lowlp.kernels.stream_k import Grid, TileEnding, TilePart, Waves, by_parts, share_in_waves, small
 
 from .experts import ExpertTile, ExpertWork
 from .integer_sums import begins_anew, is_one_sum, names_of_columns, number_of_columns, sum_type, total_type
@@ -99,6 +99,9 @@ class Block:
         if stores_rows(spec, schedule):
             self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.stored)
         self.prepare_weights()
+        self.entered: Any = ()
+        if not spec.experts:
+            self.entered = self.enter(*self.first_part())
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
@@ -220,9 +223,22 @@ class Block:
             for index, (part, _, product) in enumerate(plan.accumulators)
         )
 
+    def first_part(self) -> tuple[ll.Scalar, ll.Scalar]:
+        """The row and the stage at which a block begins."""
+        if self.plan.schedule.has_tile_each:
+            (row, _), (begin, _) = self.own_place(), self.own_stages()
+            return row, begin
+        row, _, last_stage = self.place_of_part(self.work().part(0))
+        return row, last_stage
+
     def enter(self, row: ll.Scalar, stage: ll.Scalar | int) -> Any:
         """What stages carry on beside accumulators, of the part of a tile that begins at `row` and `stage`."""
         return ()
+
+    def go_on(self, carried: Any, row: ll.Scalar, stage: ll.Scalar) -> Any:
+        """The same for the part that comes next, of what the one before has carried on; it is asked for before that one
+        ends."""
+        return carried
 
     @ll.inline
     def with_stage(self, acc, carried, stage, row, column):  # type: ignore[no-untyped-def]
@@ -352,18 +368,31 @@ class Block:
             row = row * self.plan.schedule.multicast + self.member
         return row * self.plan.rows, column * self.plan.schedule.columns_of_block
 
+    def place_of_part(self, part: TilePart) -> tuple[ll.Scalar, ll.Scalar, ll.Scalar]:
+        """The row and the column of the tile of a part, and the stage from which it goes down."""
+        row, column = self.place_of(part.tile)
+        return row, column, small(part.end - 1 - part.tile * self.plan.stages_of_tile)
+
+    def own_place(self) -> tuple[ll.Scalar, ll.Scalar]:
+        """The row and the column of this block's tile, where each has one."""
+        return self.place_of(small(self.team) // self.plan.schedule.cluster)
+
+    def own_stages(self) -> tuple[ll.Scalar, ll.Scalar]:
+        """The first of its stages that this block multiplies, and the one after the last."""
+        schedule, stages = self.plan.schedule, self.plan.stages_of_tile
+        # The blocks of a team have whole tiles.
+        number: Any = self.block % schedule.cluster if schedule.multicast == 1 else 0
+        return small(number * stages) // schedule.cluster, small((number + 1) * stages) // schedule.cluster
+
     @ll.inline
     def make_own_tile(self):  # type: ignore[no-untyped-def]
         """All of a tile, or the part of its stages that is this block's of a cluster."""
         plan, schedule = self.plan, self.plan.schedule
         acc = self.zeros()
-        # The blocks of a team have whole tiles.
-        number: Any = self.block % schedule.cluster if schedule.multicast == 1 else 0
-        row, column = self.place_of(small(self.team) // schedule.cluster)
+        row, column = self.own_place()
         self.ask_for_ends(row, column)
-        begin = small(number * plan.stages_of_tile) // schedule.cluster
-        end = small((number + 1) * plan.stages_of_tile) // schedule.cluster
-        carried = self.enter(row, begin)
+        begin, end = self.own_stages()
+        carried = self.entered
         for done in ll.range(
             end - begin, stages=schedule.stages, producer=schedule.producer, multicast=schedule.multicast
         ):
@@ -391,6 +420,12 @@ class Block:
         self.at = tile
         return tile
 
+    def work(self) -> Waves:
+        """The parts of tiles that are this block's."""
+        schedule, stages = self.plan.schedule, self.plan.stages_of_tile
+        tiles = self.tiles_of_columns * self.plan.tiles_of_rows
+        return share_in_waves(self.team, self.operands.blocks, tiles, stages, schedule.aligned_shares)
+
     @ll.inline
     def make_share(self):  # type: ignore[no-untyped-def]
         """Whole tiles in waves, and a share of those that are left."""
@@ -405,15 +440,12 @@ class Block:
             team=schedule.multicast,
             member=self.member,
         )
-        tiles = self.tiles_of_columns * plan.tiles_of_rows
-        work = share_in_waves(self.team, self.operands.blocks, tiles, plan.stages_of_tile, schedule.aligned_shares)
+        work, carried = self.work(), self.entered
         for taken in ll.range(work.count):
             part = work.part(taken)
-            row, column = self.place_of(part.tile)
-            last_stage = small(part.end - 1 - part.tile * plan.stages_of_tile)
+            row, column, last_stage = self.place_of_part(part)
             acc = self.zeros()
             self.ask_for_ends(row, column)
-            carried = self.enter(row, last_stage)
             for done in ll.range(
                 small(part.end - part.begin),
                 stages=schedule.stages,
@@ -421,6 +453,8 @@ class Block:
                 multicast=schedule.multicast,
             ):
                 acc, carried = self.with_stage(acc, carried, small(last_stage - done), row, column)
+            next_row, _, next_stage = self.place_of_part(work.part(ll.minimum(taken + 1, work.count - 1)))
+            carried = self.go_on(carried, next_row, next_stage)
             ending.end_tile(work.share, part.begin, self.complete(acc), row, column)
 
 

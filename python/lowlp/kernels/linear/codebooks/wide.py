@@ -118,9 +118,22 @@ class VectorBlock(Block):
         plan = self.plan
         if not plan.has_blocks:
             return ()
-        block = stage // plan.stages_of_block if plan.switches_books else 0
+        block = self.block_of(stage)
         books = tuple(self.load_books([rows, block]) for rows in self.rows_of_books(row))
         return books, self.entries_after(block, row), block
+
+    def block_of(self, stage: ll.Scalar | int) -> Any:
+        """The block of K that a stage lies in."""
+        return stage // self.plan.stages_of_block if self.plan.switches_books else ll.minimum(stage, 0)
+
+    def go_on(self, carried: Any, row: ll.Scalar, stage: ll.Scalar) -> Any:
+        """As `enter`, of the part that comes next: the entries of its first block are asked for, and take the place of
+        those before where its first stage begins. That is of no block that is held, since its rows may be others."""
+        plan = self.plan
+        if not plan.has_blocks:
+            return carried
+        books, _, _ = carried
+        return books, self.entries_of(self.block_of(stage), row), ll.minimum(stage, 0) - 1
 
     def books_in(self, carried: Any) -> tuple[Any, ...]:
         """The books of what `enter` returns."""
@@ -129,12 +142,14 @@ class VectorBlock(Block):
     def entries_after(self, block: Any, row: ll.Scalar) -> tuple[Any, ...]:
         """The entries of the books that come after those of a block of K."""
         plan = self.plan
-        if not plan.switches_books:
-            return ()
         # Shares go from the last stage to the first.
         last = -(-plan.spec.k // plan.block_k) - 1
         after = ll.minimum(block + 1, last) if plan.schedule.has_tile_each else ll.maximum(block - 1, 0)
-        return tuple(self.following.load(rows, after) for rows in self.rows_of_books(row))
+        return self.entries_of(after, row)
+
+    def entries_of(self, block: Any, row: ll.Scalar) -> tuple[Any, ...]:
+        """The entries of the books of a block of K, on their way to registers; None where these do not hold them."""
+        return tuple(self.following.load(rows, block) for rows in self.rows_of_books(row))
 
     @ll.inline
     def at_block(self, carried, block, row):  # type: ignore[no-untyped-def]
@@ -302,8 +317,9 @@ class VectorBlock(Block):
     @ll.inline
     def with_stage(self, acc, carried, stage, row, column):  # type: ignore[no-untyped-def]
         """As `with_books`, of the books of the stage, which it carries on."""
-        if self.plan.switches_books:
-            carried = self.at_block(carried, stage // self.plan.stages_of_block, row)
+        plan = self.plan
+        if plan.switches_books or (plan.has_blocks and not plan.schedule.has_tile_each):
+            carried = self.at_block(carried, self.block_of(stage), row)
         return self.with_books(acc, stage, row, column, self.books_in(carried)), carried
 
     def complete(self, accumulators: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:

@@ -12,7 +12,7 @@
 
 // Two products of a stage, each with accumulators of its own. The operand of the second is loaded before the first product, from a
 // place that the program computes after it, and made while that multiplies; the accumulators of the first are used after the wait
-// for it. The stage is given back when both are done.
+// for it. The stage is given back when both are done; both have used up what was loaded of it.
 // CHECK-LABEL: lowlp.kernel @accumulators
 // CHECK-SAME: lowlp.report = {warpgroups = ["2 of 2 products by warpgroups, at most 2 in flight"]
 // CHECK: scf.for
@@ -29,7 +29,7 @@
 // CHECK: %[[ACC:.*]] = lowlp.add %[[T0]], %{{.*}}
 // CHECK: %[[T1:.*]] = lowlp.wgmma_wait 0 takes %[[S1]]
 // CHECK: lowlp.add %[[T1]], %[[ACC]]
-// CHECK: lowlp.mbarrier_arrive
+// CHECK: lowlp.mbarrier_arrive %{{.*}} loads_ended
 // CHECK: scf.yield
 // CHECK-NOT: lowlp.dot
 // WARPS-LABEL: lowlp.kernel @accumulators
@@ -64,6 +64,50 @@ lowlp.kernel @accumulators() attributes {grid = affine_map<() -> (1)>, num_threa
     %d1 = lowlp.dot %a1, %t1, %zeros : !a, !xt, !sum
     %acc1 = lowlp.add %d1, %acc0 : !sum
     scf.yield %acc1 : !sum
+  }
+  lowlp.return
+}
+
+// -----
+
+// Scales that are loaded from the stage are used after the product, so that their loads may be in flight when it is given back.
+!ring = !lowlp.shared<4x16x64xf16, local(4, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
+!words = !lowlp.shared<4x64x1xf16>
+!factors = !lowlp.shared<4x64x1xf32>
+!row = !lowlp.tile<64x1xf16, spatial(4, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!factor = !lowlp.tile<64x1xf32, spatial(4, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: lowlp.kernel @scales
+// CHECK: lowlp.wgmma_wait 0
+// CHECK: lowlp.mbarrier_arrive %{{.*}}[%{{.*}}] : !lowlp.mbarriers<4>
+// WARPS-LABEL: lowlp.kernel @scales
+lowlp.kernel @scales() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %ring = lowlp.alloc_shared : !ring
+  %words = lowlp.alloc_shared : !words
+  %factors = lowlp.alloc_shared : !factors
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<4>
+  %empty = lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<4>
+  %s = scf.for %place = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!sum) {
+    lowlp.mbarrier_wait %full[%place] parity %c0 : !lowlp.mbarriers<4>
+    %w = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %f = lowlp.load_shared %factors[%place, %c0, %c0] in_bounds : !factors -> !factor
+    %a = lowlp.broadcast %w : !row -> !a
+    %x = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t = lowlp.transpose %x [1, 0] : !x -> !xt
+    %d = lowlp.dot %a, %t, %zeros : !a, !xt, !sum
+    lowlp.mbarrier_arrive %empty[%place] : !lowlp.mbarriers<4>
+    %wide = lowlp.broadcast %f : !factor -> !sum
+    %scaled = lowlp.mul %d, %wide : !sum
+    %next = lowlp.add %scaled, %acc : !sum
+    scf.yield %next : !sum
   }
   lowlp.return
 }

@@ -9,7 +9,8 @@
 // accumulators in flight are put off until the wait for them; what cannot be
 // put off, and the end of the block, waits for all. An arrival at an mbarrier,
 // which says that a stage has been read, is put off after the products that
-// read it.
+// read it. Where all loads in front of it are of these, it need not wait for
+// any.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopRing.h"
@@ -131,6 +132,50 @@ static bool isWrittenByThreads(Value shared) {
   return llvm::any_of(shared.getUsers(), [](Operation *user) {
     return isa<CopyAsyncOp, StoreSharedOp>(user);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Loads that have ended
+//===----------------------------------------------------------------------===//
+
+/// Whether all that is made of what `load` loads goes to products of its block
+/// that come before `wait`: before such a product begins, the load has ended.
+static bool goesToProducts(LoadSharedOp load, WgmmaWaitOp wait) {
+  SetVector<Operation *> users(llvm::from_range, load->getUsers());
+  for (size_t i = 0; i < users.size(); ++i) {
+    Operation *user = users[i];
+    if (user->getBlock() != wait->getBlock() || !user->isBeforeInBlock(wait))
+      return false;
+    if (isa<WgmmaOp>(user))
+      continue;
+    if (!onlyReads(user) || user->getNumRegions() != 0 || user->use_empty())
+      return false;
+    users.insert_range(user->getUsers());
+  }
+  return true;
+}
+
+/// Says of arrivals at mbarriers in `block`, after products that are complete,
+/// that no load is in flight, where that is so.
+static void markArrivals(Block &block) {
+  SmallVector<LoadSharedOp> loads;
+  WgmmaWaitOp wait;
+  for (Operation &op : block) {
+    bool loadsWithin =
+        op.getNumRegions() != 0 && op.walk([](LoadSharedOp) {
+                                       return WalkResult::interrupt();
+                                     }).wasInterrupted();
+    if (loadsWithin)
+      return;
+    if (auto load = dyn_cast<LoadSharedOp>(op))
+      loads.push_back(load);
+    else if (auto found = dyn_cast<WgmmaWaitOp>(op); found && found.getN() == 0)
+      wait = found;
+    else if (auto arrival = dyn_cast<MbarrierArriveOp>(op))
+      arrival.setLoadsEnded(wait && llvm::all_of(loads, [&](auto load) {
+                              return goesToProducts(load, wait);
+                            }));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -414,7 +459,9 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
     if (products.empty())
       kernel.changeSchedule(schedule.withoutExchangeOfRegisters());
     numProducts += products.size();
-    eraseUnused();
+    eraseUnused(products.getArrayRef());
+    for (Block *block : blocks)
+      markArrivals(*block);
     std::string note = std::to_string(products.size()) + " of " +
                        std::to_string(numDots) +
                        " products by warpgroups, at most " +
@@ -473,11 +520,14 @@ private:
     return true;
   }
 
-  /// Products that became others, and what made operand b of these alone.
-  void eraseUnused() {
+  /// Products that became others, which stand in front of what made their
+  /// operands, and what made operand b of these alone.
+  void eraseUnused(ArrayRef<Operation *> products) {
+    for (Operation *dot : llvm::reverse(products))
+      dot->erase();
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
-      if (isa<DotOp, LoadSharedOp, TransposeOp, ViewOp>(op))
+      if (isa<LoadSharedOp, TransposeOp, ViewOp>(op))
         candidates.push_back(op);
     });
     for (Operation *op : llvm::reverse(candidates))

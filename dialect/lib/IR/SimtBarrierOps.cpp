@@ -47,6 +47,9 @@ LogicalResult MbarrierArriveOp::verify() {
   if (lowlp::MulticastAttr::of(*this) && !getByWarp())
     return emitOpError("arrives in all blocks of a cluster, which the lanes of "
                        "a warp do: it must be by_warp");
+  if (getLoadsEnded() && !getByWarp())
+    return emitOpError("only lanes that arrive as one wait for loads: with "
+                       "loads_ended it must be by_warp");
   return verifyBarrier(*this, getBase());
 }
 

@@ -40,6 +40,11 @@ module attributes {gpu.container_module} {
       // CHECK-SAME: elect.sync _|arrives, 0xffffffff;
       // CHECK-SAME: @arrives mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
+      // No lane has loads in flight.
+      // CHECK-NOT: fence.acq_rel.cta
+      // CHECK: bar.warp.sync 0xffffffff;
+      // CHECK-SAME: elect.sync _|arrives, 0xffffffff;
+      simt.mbarrier_arrive %s[%i] by_warp loads_ended : !simt.ptr<shared>
       // By a lane for each block of a cluster.
       // CHECK: fence.acq_rel.cta;
       // CHECK-SAME: setp.lt.u32 arrives, lane, 2;

@@ -74,3 +74,11 @@ func.func @arrive(%s: !simt.ptr<shared>, %i: i64) {
   simt.mbarrier_arrive %s[%i] {lowlp.multicast = #lowlp.multicast<2>} : !simt.ptr<shared>
   return
 }
+
+// -----
+
+func.func @loads(%s: !simt.ptr<shared>, %i: i64) {
+  // expected-error @below {{'simt.mbarrier_arrive' op only lanes that arrive as one wait for loads: with loads_ended it must be by_warp}}
+  simt.mbarrier_arrive %s[%i] loads_ended : !simt.ptr<shared>
+  return
+}

@@ -22,6 +22,8 @@ lowlp.kernel @ring(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
   lowlp.mbarrier_wait %full[%c0] parity %c0 : !lowlp.mbarriers<3>
   // CHECK: lowlp.mbarrier_arrive %[[FULL]][%{{.*}}] : !lowlp.mbarriers<3>
   lowlp.mbarrier_arrive %full[%c0] : !lowlp.mbarriers<3>
+  // CHECK: lowlp.mbarrier_arrive %[[FULL]][%{{.*}}] loads_ended : !lowlp.mbarriers<3>
+  lowlp.mbarrier_arrive %full[%c0] loads_ended : !lowlp.mbarriers<3>
   // CHECK: lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<2>
   // GENERIC: "lowlp.alloc_mbarriers"() <{arrivals = 4 : i64, by_warps}> : () -> !lowlp.mbarriers<2>
   %empty = lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<2>

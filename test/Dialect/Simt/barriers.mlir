@@ -12,6 +12,9 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   simt.fence_mbarrier_init
   // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] : <shared>
   simt.mbarrier_arrive %s[%i] : !simt.ptr<shared>
+  // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] by_warp loads_ended : <shared>
+  // GENERIC: "simt.mbarrier_arrive"(%{{.*}}, %{{.*}}) <{by_warp, loads_ended}> : (!simt.ptr<shared>, i64) -> ()
+  simt.mbarrier_arrive %s[%i] by_warp loads_ended : !simt.ptr<shared>
   // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] expects 4096 : <shared>
   // GENERIC: "simt.mbarrier_arrive"(%{{.*}}, %{{.*}}) <{bytes = 4096 : i64}> : (!simt.ptr<shared>, i64) -> ()
   simt.mbarrier_arrive %s[%i] expects 4096 : !simt.ptr<shared>

@@ -128,9 +128,9 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     before one more where products have 64 columns at most or are of halves, unless several tiles of rows take turns. A
     chain of products, each of which adds to the accumulators of the one before, has one wait. At the end of the block, and
     before any op that cannot be put off and orders memory or has regions, all products are waited for; a
-    `lowlp.mbarrier_arrive` among them goes after that wait, as it says that the
-    stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
-    of the product.
+    `lowlp.mbarrier_arrive` among them goes after that wait, as it says that the stage has been read; it is marked
+    `loads_ended` where products that are complete have used up all that was loaded before. Where threads have stored the
+    shared tile, a `lowlp.fence_async` goes before the barrier in front of the product.
 
     Guarantees: products are the same, in the same order along K; only the instruction rounds its own accumulators. The entry
     `warpgroups` of `lowlp.report` says how many there are. Where there are none, the schedule keeps no `exchange_registers`.
@@ -156,7 +156,7 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     lowlp.wgmma_commit
     %raw = lowlp.wgmma_wait 0 takes %s : (!in_flight) -> !accumulators
     %next = lowlp.fma %scale, %raw, %acc : !accumulators
-    lowlp.mbarrier_arrive %empty[%place]
+    lowlp.mbarrier_arrive %empty[%place] loads_ended
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];

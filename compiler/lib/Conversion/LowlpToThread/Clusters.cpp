@@ -109,7 +109,7 @@ private:
     simt::FenceMbarrierInitOp::create(rewriter, loc);
     simt::MbarrierArriveOp::create(rewriter, loc, shared, offset,
                                    rewriter.getI64IntegerAttr(takenBytes),
-                                   /*by_warp=*/false);
+                                   /*by_warp=*/false, /*loads_ended=*/false);
   }
 
   /// Where the first vector of this thread lies in the place of a block.

@@ -68,10 +68,11 @@ struct MbarrierArrivePattern : OpConversionPattern<MbarrierArriveOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     auto alloc = op.getBarriers().getDefiningOp<AllocMbarriersOp>();
+    bool byWarp = alloc && alloc.getByWarps();
     auto arrive = simt::MbarrierArriveOp::create(
         rewriter, loc, adaptor.getBarriers(),
         getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-        /*bytes=*/IntegerAttr(), /*by_warp=*/alloc && alloc.getByWarps());
+        /*bytes=*/IntegerAttr(), byWarp, byWarp && op.getLoadsEnded());
     if (MulticastAttr multicast = alloc ? MulticastAttr::of(alloc) : nullptr)
       arrive->setDiscardableAttr(MulticastAttr::kName, multicast);
     rewriter.eraseOp(op);
@@ -92,7 +93,7 @@ struct MbarrierExpectBytesPattern : OpConversionPattern<MbarrierExpectBytesOp> {
       simt::MbarrierArriveOp::create(
           rewriter, loc, adaptor.getBarriers(),
           getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-          op.getBytesAttr(), /*by_warp=*/false);
+          op.getBytesAttr(), /*by_warp=*/false, /*loads_ended=*/false);
     }
     rewriter.eraseOp(op);
     return success();

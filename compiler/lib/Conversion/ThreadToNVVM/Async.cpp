@@ -220,7 +220,7 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
                ptx.number(*bytes) + ";");
     else if (op.getByWarp())
       arriveOnce(ptx, StringRef(at).drop_front().drop_back(),
-                 MulticastAttr::countBlocks(op));
+                 MulticastAttr::countBlocks(op), op.getLoadsEnded());
     else
       ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
     rewriter.eraseOp(op);
@@ -234,10 +234,13 @@ private:
   /// What the warp arrives for is that a copy may overwrite what its lanes have
   /// read. Their loads may still be in flight, and those of lanes that do not
   /// arrive are ordered by nothing else: copies have been seen to overtake them
-  /// (ADR 0081). So there is a fence.
-  static void arriveOnce(Assembly &ptx, StringRef at, int64_t blocks) {
-    std::string meet = "{\n\t.reg .pred arrives;\n\tfence.acq_rel.cta;\n\t"
-                       "bar.warp.sync 0xffffffff;\n\t";
+  /// (ADR 0081). So there is a fence, unless no load is in flight.
+  static void arriveOnce(Assembly &ptx, StringRef at, int64_t blocks,
+                         bool loadsEnded) {
+    std::string meet = "{\n\t.reg .pred arrives;\n\t";
+    if (!loadsEnded)
+      meet += "fence.acq_rel.cta;\n\t";
+    meet += "bar.warp.sync 0xffffffff;\n\t";
     if (blocks == 1)
       ptx.emit(meet +
                "elect.sync _|arrives, 0xffffffff;\n\t"

@@ -32,16 +32,19 @@ def Lowlp_MbarrierArriveOp : Lowlp_Op<"mbarrier_arrive", [MemoryEffects<[MemRead
   let summary = "every thread of the block arrives at an mbarrier";
   let description = [{
     As many arrivals as the block has threads, or as it has warps for mbarriers `by_warps`. What a thread did before is
-    done for all that wait for the phase. It does not wait, but for the other lanes of its warp.
+    done for all that wait for the phase. It does not wait, but for the other lanes of its warp, and for what its threads
+    load; `loads_ended` says that of these loads none is in flight, since what they loaded has been used
+    (`lowlp-use-warpgroups`).
 
     ```mlir
     lowlp.mbarrier_arrive %empty[%stage] : !lowlp.mbarriers<3>
+    lowlp.mbarrier_arrive %empty[%stage] loads_ended : !lowlp.mbarriers<3>
     ```
 
     Lowers to `simt.mbarrier_arrive`.
   }];
-  let arguments = (ins Lowlp_MbarriersType:$barriers, Index:$index);
-  let assemblyFormat = "$barriers `[` $index `]` attr-dict `:` type($barriers)";
+  let arguments = (ins Lowlp_MbarriersType:$barriers, Index:$index, UnitAttr:$loads_ended);
+  let assemblyFormat = "$barriers `[` $index `]` (`loads_ended` $loads_ended^)? attr-dict `:` type($barriers)";
 }
 
 def Lowlp_MbarrierExpectBytesOp : Lowlp_Op<"mbarrier_expect_bytes", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -39,15 +39,21 @@ def Simt_MbarrierArriveOp : Simt_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, 
     One arrival for the current phase, which releases what this thread did before to all that wait for the phase. With
     `expects`, the phase is complete only when bulk copies have brought as many bytes more (PTX ISA,
     `mbarrier.arrive.expect_tx`). It does not wait. With `by_warp` the lanes of the warp come together, and arrive as one,
-    at an mbarrier that counts warps (PTX ISA, `bar.warp.sync`).
+    at an mbarrier that counts warps (PTX ISA, `bar.warp.sync`); `loads_ended` says that no load of any lane is in flight,
+    and they need not wait for these.
 
     ```mlir
     simt.mbarrier_arrive %s[%offset] : !simt.ptr<shared>
     simt.mbarrier_arrive %s[%offset] expects 4096 : !simt.ptr<shared>
+    simt.mbarrier_arrive %s[%offset] by_warp loads_ended : !simt.ptr<shared>
     ```
   }];
-  let arguments = (ins Simt_PtrType:$base, I64:$offset, OptionalAttr<I64Attr>:$bytes, UnitAttr:$by_warp);
-  let assemblyFormat = "$base `[` $offset `]` (`expects` $bytes^)? (`by_warp` $by_warp^)? attr-dict `:` type($base)";
+  let arguments = (ins Simt_PtrType:$base, I64:$offset, OptionalAttr<I64Attr>:$bytes, UnitAttr:$by_warp,
+                   UnitAttr:$loads_ended);
+  let assemblyFormat = [{
+    $base `[` $offset `]` (`expects` $bytes^)? (`by_warp` $by_warp^)? (`loads_ended` $loads_ended^)? attr-dict `:`
+    type($base)
+  }];
   let hasVerifier = 1;
 }
 

@@ -2,7 +2,9 @@
 #include "LateConversions.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
@@ -63,8 +65,21 @@ static Instruction *getPlace(PHINode &phi, const DominatorTree &tree,
   return block->getTerminator();
 }
 
+/// Whether a loop stands between `phi` and `place`: its way there does not lead
+/// through the phi again.
+static bool isAfterLoop(const Instruction &place, PHINode &phi,
+                        const DominatorTree &tree, LoopInfo &loops) {
+  SmallPtrSet<BasicBlock *, 1> again = {phi.getParent()};
+  return any_of(loops.getLoopsInPreorder(), [&](const Loop *loop) {
+    return !loop->contains(phi.getParent()) && !loop->contains(&place) &&
+           tree.dominates(phi.getParent(), loop->getHeader()) &&
+           isPotentiallyReachable(loop->getHeader(), place.getParent(), &again,
+                                  &tree, &loops);
+  });
+}
+
 static bool convertLate(PHINode &phi, const DominatorTree &tree,
-                        const LoopInfo &loops) {
+                        LoopInfo &loops) {
   Type *type = getNarrowType(phi);
   if (!type || phi.use_empty() || loops.isLoopHeader(phi.getParent()))
     return false;
@@ -75,6 +90,8 @@ static bool convertLate(PHINode &phi, const DominatorTree &tree,
       return false;
   }
   Instruction *place = getPlace(phi, tree, loops);
+  if (!isAfterLoop(*place, phi, tree, loops))
+    return false;
   IRBuilder<> builder(&phi);
   PHINode *joined = builder.CreatePHI(type, narrow.size());
   for (auto [value, from] : llvm::zip(narrow, phi.blocks()))
@@ -93,7 +110,7 @@ PreservedAnalyses
 lowlp::LateConversions::run(Function &function,
                             FunctionAnalysisManager &analyses) {
   const auto &tree = analyses.getResult<DominatorTreeAnalysis>(function);
-  const auto &loops = analyses.getResult<LoopAnalysis>(function);
+  auto &loops = analyses.getResult<LoopAnalysis>(function);
   bool isChanged = false;
   for (BasicBlock &block : function)
     for (PHINode &phi : make_early_inc_range(block.phis()))

@@ -23,8 +23,10 @@ PRODUCER_THREADS: Final = 32
 _BASE_REGISTERS: Final = 44
 _MOST_REGISTERS: Final = 232
 _ACCUMULATORS_OF_FOUR: Final = 48
-"""Of a thread of four warpgroups at most: the assembler has 96 registers for these, and with more makes one product
-after the other."""
+"""Of the products of a thread of four warpgroups at most: the assembler has 96 registers for these, and with more makes
+one product after the other."""
+_NOT_AHEAD: Final = 32
+"""Registers of vectors that the assembler looks up later where it has none for them, with scales of groups."""
 _MANY_SEGMENTS: Final = 4
 _MANY_OF_SUMS: Final = 8
 """Segments of a stage of which the assembler begins so many that they want accumulators of their own; the same where
@@ -55,7 +57,7 @@ class Books(NamedTuple):
 def has_room(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> bool:
     """Whether registers hold what a thread that multiplies has, of m rows of x, and shared memory the stages."""
     plan, most = VectorPlan(spec, schedule), _most_registers(schedule, device)
-    if schedule.warpgroups == 4 and _accumulators(plan) > _ACCUMULATORS_OF_FOUR:
+    if schedule.warpgroups == 4 and _accumulators_of_products(schedule) > _ACCUMULATORS_OF_FOUR:
         return False
     fits = _holds_narrow(plan, most) if m <= EXACT_ROWS else registers_of(plan) <= most
     return fits and room_for_books(spec, schedule, device) >= _least_of_books(spec, schedule)
@@ -81,7 +83,7 @@ def _holds_narrow(plan: VectorPlan, most: int) -> bool:
     if plan.spec.products > 1 and plan.slices > 1:
         return registers_of(plan) <= most
     if plan.vectors.lattices or plan.vectors.bits % 8 == 0:
-        return fits
+        return fits and (plan.is_one or registers_of(plan) <= most + _NOT_AHEAD)
     if plan.spec.products > 1 or not plan.is_one:
         return registers_of(plan) <= most
     return fits and plan.schedule.row_tiles <= (2 if plan.schedule.warpgroups <= 2 else 1)
@@ -93,7 +95,12 @@ def _accumulators(plan: VectorPlan) -> int:
     segments = plan.schedule.stage_k // plan.segment_in_stage
     are_many = segments >= (_MANY_OF_SUMS if plan.are_added else _MANY_SEGMENTS)
     sums = 1 if plan.is_one else 2 + (segments > 1) + are_many * (1 + plan.are_added)
-    return plan.schedule.row_tiles * plan.schedule.columns_of_block // 2 * sums
+    return _accumulators_of_products(plan.schedule) * sums
+
+
+def _accumulators_of_products(schedule: Schedule) -> int:
+    """The same of one segment's products, without what they are added to."""
+    return schedule.row_tiles * schedule.columns_of_block // 2
 
 
 def _most_registers(schedule: Schedule, device: Device) -> int:

@@ -291,7 +291,8 @@ class KVCache:
 
     def _uploaded(self, books: AnyArray) -> Any:
         torch: Any = sys.modules["torch"]
-        bits = torch.from_numpy(books.view(np.int16)).to(self._device)
+        # PyTorch warns of arrays that cannot be written to, though nothing writes to this one.
+        bits = torch.from_numpy(books.copy().view(np.int16)).to(self._device)
         return bits.view(torch.bfloat16 if self.books_type == "bf16" else torch.float16)
 
     def on(self, device: Any, argument: str) -> dict[str, Any]:

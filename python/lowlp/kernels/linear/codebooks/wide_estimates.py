@@ -3,7 +3,7 @@ instructions and bytes.
 
 Constants for up to 64 rows of x were fitted to 2277 kernels: the standard deviation of estimated over measured times is
 6.3 % (docs/adr/0122). Those for more rows were fitted to 1626 kernels, 6.1 % (docs/adr/0120). Those of blocks at once
-were fitted to 300 kernels of one kind, vectors of 4 with codes of 8 bits (docs/adr/0123).
+were fitted to 656 kernels of one kind, vectors of 4 with codes of 8 bits (docs/adr/0123, 0125).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BLOCK_BYTES: Final = 1024
 
 # --- up to 64 rows ----------------------------------------------------------------------------------------------------
 
-_WAITING: Final = {"": (16, 0.14), "exchange": (8, 0.26), "copies": (16, 0.24), "at once": (16, 0.22)}
+_WAITING: Final = {"": (16, 0.14), "exchange": (8, 0.26), "copies": (16, 0.24), "at once": (16, 0.234)}
 """Warps of an SM that hide what lookups wait for, and the power of what lacks of these by which shared memory is waited
 for, by how codes are spread, and where blocks come at once. Of two books that are one, conflicts of banks keep it busy
 with few warps."""
@@ -84,10 +84,10 @@ selected out of units that are wider than the stage."""
 _NARROW_BESIDE: Final = 1.8
 """Times for that beside entries that are scaled."""
 _NARROW_FILL: Final = 0.026
-_NARROW_SWITCH: Final = 0.019
+_NARROW_SWITCH: Final = 0.0165
 """Cycles for a byte of the books that a block begins with, and of those that take their place."""
-_NARROW_AT_ONCE: Final = (1.14, 1.22)
-_CLUSTER_AT_ONCE: Final = 1.08
+_NARROW_AT_ONCE: Final = (1.07, 1.13)
+_CLUSTER_AT_ONCE: Final = 1.02
 """Times for stages that have four blocks at once, of whole units of each, or parts; and in clusters."""
 _NARROW_SHARING_US: Final = 2.0
 """To add what the blocks of a tile have."""

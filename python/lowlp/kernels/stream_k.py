@@ -85,7 +85,7 @@ class Waves:
         has_some = ll.minimum(share.end - share.begin, 1)
         return small(has_some * (small(share.end + stages - 1) // stages - share.begin // stages))
 
-    def part(self, done: ll.Scalar) -> TilePart:
+    def part(self, done: ll.Scalar | int) -> TilePart:
         """What comes after the parts of `done` tiles: those of the share from its end on, then the whole tiles."""
         share, stages, shared = self.share, self.stages_of_tile, self._tiles_of_share
         done = small(done)
@@ -187,7 +187,7 @@ class Grid(NamedTuple):
         return row, first + rest - row * width
 
 
-def small(number: ll.Scalar) -> ll.Scalar:
+def small(number: ll.Scalar | int) -> ll.Scalar:
     """A number of 0 to 2^31 - 1, which LLVM then knows too, so that divisions take fewer instructions."""
     return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
 

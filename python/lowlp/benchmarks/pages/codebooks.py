@@ -14,7 +14,8 @@ _BOOKS = """\
 Weights of codebooks with scales of rows, by `lowlp bench --codebooks`: microseconds, and in brackets the longest time
 that is allowed, what the tables would allow at best, and the time of AQLM. Codes and entries are random. Bold is what
 is missed. With many rows the time of our int4 is allowed, times 1.05 to 1.2."""
-_OF_THE_RUN: Final = "AQLM's times are of another run; int4's are of this one:"
+_OF_THE_RUN: Final = "AQLM's times, if any, are of another run; int4's are of this one:"
+_OF_ONE_RUN: Final = "AQLM's times and int4's are of the same run:"
 _VERSIONS = """\
 Products with codebooks in the versions of VQ-LLM's table IV, by `lowlp bench --codebooks --ablation`: microseconds, and
 in brackets what part of the time of GC that is. GC has all entries in global memory, SC all in shared memory, O1 those
@@ -28,7 +29,8 @@ def summary(measured: Measured, links: Linker) -> Iterator[str]:
     if books := book_targets.book_table(measured.books):
         yield _BOOKS
         if measured.codebooks:
-            yield _OF_THE_RUN
+            peers = {row.who for one in measured.codebooks.values() for row in one.rows}
+            yield _OF_ONE_RUN if "aqlm" in peers else _OF_THE_RUN
             yield links.runs({path: one.runs[-1] for path, one in measured.codebooks.items()})
         yield books
 

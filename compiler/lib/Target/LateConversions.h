@@ -5,8 +5,9 @@
 //
 //   if (exists) { h = load; f = fpext h }          f = phi 0.0, f
 //
-// A thread then waits for memory there. Where f is used after a loop, and not in
-// it, this pass joins the 16-bit values instead, and converts before that use:
+// A thread then waits for memory there. Where f is used after a loop, and not
+// in it, this pass joins the 16-bit values instead, and converts before that
+// use:
 //
 //   if (exists) { h = load }     h = phi 0, h ... f = fpext h
 //

@@ -47,7 +47,7 @@ def assume_divisible(value: Scalar, divisor: int) -> Scalar:
     return Scalar(trace, operation.results[0], "index", nonnegative=known_nonnegative(value))
 
 
-def assume_range(value: Scalar, low: int, high: int) -> Scalar:
+def assume_range(value: Scalar | int, low: int, high: int) -> Scalar:
     """The same index, which is promised to be at least `low` and less than `high`. The CPU target checks it.
 
     Where `low` is not negative, `//` and `%` of it become cheaper, most of all below 2^32. Raises KernelTypeError and

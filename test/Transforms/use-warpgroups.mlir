@@ -114,6 +114,79 @@ lowlp.kernel @scales() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 
 // -----
 
+// A load within a branch, and what one iteration loads for the next: neither is used up when the stage is given back.
+!ring = !lowlp.shared<4x16x64xf16, local(4, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
+!words = !lowlp.shared<4x64x1xf16>
+!factors = !lowlp.shared<4x64x1xf32>
+!row = !lowlp.tile<64x1xf16, spatial(4, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!factor = !lowlp.tile<64x1xf32, spatial(4, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: lowlp.kernel @branch
+// CHECK: lowlp.mbarrier_arrive %{{.*}}[%{{.*}}] : !lowlp.mbarriers<4>
+// CHECK-LABEL: lowlp.kernel @ahead
+// CHECK: lowlp.mbarrier_arrive %{{.*}}[%{{.*}}] : !lowlp.mbarriers<4>
+// WARPS-LABEL: lowlp.kernel @branch
+lowlp.kernel @branch(%m: i32) attributes {grid = affine_map<(m) -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %half = arith.constant 0.0 : f16
+  %none = lowlp.splat %half : f16 -> !row
+  %n = arith.index_cast %m : i32 to index
+  %ring = lowlp.alloc_shared : !ring
+  %words = lowlp.alloc_shared : !words
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<4>
+  %empty = lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<4>
+  %s = scf.for %place = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!sum) {
+    lowlp.mbarrier_wait %full[%place] parity %c0 : !lowlp.mbarriers<4>
+    %some = arith.cmpi slt, %place, %n : index
+    %w = scf.if %some -> (!row) {
+      %loaded = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+      scf.yield %loaded : !row
+    } else {
+      scf.yield %none : !row
+    }
+    %a = lowlp.broadcast %w : !row -> !a
+    %x = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t = lowlp.transpose %x [1, 0] : !x -> !xt
+    %d = lowlp.dot %a, %t, %acc : !a, !xt, !sum
+    lowlp.mbarrier_arrive %empty[%place] : !lowlp.mbarriers<4>
+    scf.yield %d : !sum
+  }
+  lowlp.return
+}
+lowlp.kernel @ahead() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %half = arith.constant 0.0 : f16
+  %none = lowlp.splat %half : f16 -> !row
+  %ring = lowlp.alloc_shared : !ring
+  %words = lowlp.alloc_shared : !words
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<4>
+  %empty = lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<4>
+  %s, %w = scf.for %place = %c0 to %c4 step %c1 iter_args(%acc = %zeros, %before = %none) -> (!sum, !row) {
+    lowlp.mbarrier_wait %full[%place] parity %c0 : !lowlp.mbarriers<4>
+    %next = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %a = lowlp.broadcast %before : !row -> !a
+    %x = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t = lowlp.transpose %x [1, 0] : !x -> !xt
+    %d = lowlp.dot %a, %t, %acc : !a, !xt, !sum
+    lowlp.mbarrier_arrive %empty[%place] : !lowlp.mbarriers<4>
+    scf.yield %d, %next : !sum, !row
+  }
+  lowlp.return
+}
+
+// -----
+
 !out = !lowlp.shared<64x16xf32>
 !ring = !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>
 !a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -155,3 +156,16 @@ def test_fields_of_records_are_appended_as_they_are() -> None:
 def test_a_cache_without_memory_says_so() -> None:
     with pytest.raises(LowlpValueError, match="cache: has no memory yet"):
         make().dequantize()
+
+
+def test_books_that_cannot_be_written_to_are_uploaded_without_a_warning() -> None:
+    pytest.importorskip("torch")
+    books = np.random.default_rng(1).standard_normal((2, 2, 16, 256, 4)).astype(np.float16)
+    cache = lowlp.KVCache(
+        pages=1, page=16, kv_heads=2, head_dim=64, dtype="cq-2", codebooks=lowlp.KVCodebooks(books), device="cpu"
+    )
+    turned = cache.books_in_turn()
+    turned.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(cache._uploaded(turned).numpy(), turned)

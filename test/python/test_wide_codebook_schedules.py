@@ -8,7 +8,7 @@ from test_wide_codebooks import wide
 from lowlp.compiler.compilation import compile
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
-from lowlp.kernels.linear.codebooks.wide_room import books_of
+from lowlp.kernels.linear.codebooks.wide_room import books_of, has_room
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -31,6 +31,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 def test_when_blocks_come_at_once(codec: str, epilogue: str, n: int, m: int, wanted: int) -> None:
     spec = LinearSpec(n, 8192, f"{codec} channel f16", aligned=True, epilogue=epilogue)
     assert schedule_for(spec, m, device_like("sm_90a")).blocks_at_once == wanted
+
+
+@pytest.mark.parametrize(
+    ("codec", "group", "wanted", "schedule"),
+    [
+        # Four warpgroups with 32 accumulators of products, and as many sums of groups.
+        ("vec8:2x8:f16", "g64", True, wide(64, stages=4, steps=1, warpgroups=4, scales_on="weights")),
+        ("e8p", "channel", False, wide(64, stages=4, steps=2, warpgroups=4, row_tiles=2)),  # 64, one after the other
+        # Four groups in a stage: 500 bytes of registers would be spilled.
+        ("vec8:2x8:f16", "g64", False, wide(64, stages=2, steps=4, warpgroups=3, scales_on="weights")),
+    ],
+)
+def test_registers_of_few_rows(codec: str, group: str, wanted: bool, schedule: Schedule) -> None:
+    spec = LinearSpec(57344, 8192, f"{codec} {group} {'f32' if codec == 'e8p' else 'f16'}", aligned=True)
+    assert can_look_up_wide(spec, schedule) and has_room(spec, schedule, 64, device_like("sm_90a")) == wanted
 
 
 def test_schedules() -> None:

@@ -128,6 +128,35 @@ def test_products(codec: str, n: int, k: int, group: int, activation: str, sched
 
 
 @pytest.mark.parametrize(
+    ("codec", "schedule", "blocks"),
+    [
+        # Of 2 tiles, in thirds, 3 blocks have one; 20 stages are fewer than blocks.
+        ("vec4:1x8:f16:64x128", wide(steps=1, aligned_shares=True), 5),
+        ("vec4:1x8:f16:64x128", wide(steps=1), 24),
+        ("vec4:1x8:f16:64x*", wide(steps=1), 24),
+    ],
+)
+def test_blocks_without_work(codec: str, schedule: Schedule, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They load books of rows and K that there are."""
+    monkeypatch.setattr(f"{__name__}.BLOCKS", blocks)
+    random = np.random.default_rng(9)
+    qw = weights(random, vectors_of(codec), 100, 600, 600)
+    x = random.standard_normal((9, 600)).astype(np.float16)
+    wanted = x.astype(np.float64) @ qw.dequantize().astype(np.float64).T
+    assert np.linalg.norm(run(qw, x, schedule) - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("schedule", [wide(), wide(share_tiles=False)])
+def test_the_first_books_of_blocks_come_before_the_launch_in_front_has_ended(schedule: Schedule) -> None:
+    weight = vectors_of("vec4:1x8:f16:64x256")
+    of: Any = {"n": 512, "k": 1024, "weight": weight, "group_size": None, "m": (17, 32), "schedule": schedule}
+    ptx = lowlp.compile_linear(**of, target="sm_90a", dependent_launch=True).ptx
+    # The last wait in front of products is that of the warps that multiply.
+    before = ptx[: ptx.index("wgmma.mma_async")]
+    assert 0 < before.find("st.shared") < before.rfind("griddepcontrol.wait")
+
+
+@pytest.mark.parametrize(
     "schedule",
     [
         wide(128, warpgroups=2),  # by rows of y in shared memory

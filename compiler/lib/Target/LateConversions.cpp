@@ -4,8 +4,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -65,16 +65,33 @@ static Instruction *getPlace(PHINode &phi, const DominatorTree &tree,
   return block->getTerminator();
 }
 
-/// Whether a loop stands between `phi` and `place`: its way there does not lead
-/// through the phi again.
-static bool isAfterLoop(const Instruction &place, PHINode &phi,
+/// Whether a way leads from `from` to `to` that does not go through `without`.
+static bool reaches(BasicBlock *from, const BasicBlock *to,
+                    const BasicBlock *without) {
+  SmallPtrSet<BasicBlock *, 16> seen = {from};
+  SmallVector<BasicBlock *> open = {from};
+  while (!open.empty()) {
+    BasicBlock *block = open.pop_back_val();
+    if (block == to)
+      return true;
+    for (BasicBlock *next : successors(block))
+      if (next != without && seen.insert(next).second)
+        open.push_back(next);
+  }
+  return false;
+}
+
+/// Whether a loop stands between `phi` and `place`, which an iteration of a
+/// loop around both goes through on its way.
+static bool isAfterLoop(const Instruction &place, const PHINode &phi,
                         const DominatorTree &tree, LoopInfo &loops) {
-  SmallPtrSet<BasicBlock *, 1> again = {phi.getParent()};
+  const BasicBlock *at = phi.getParent();
+  if (place.getParent() == at)
+    return false;
   return any_of(loops.getLoopsInPreorder(), [&](const Loop *loop) {
-    return !loop->contains(phi.getParent()) && !loop->contains(&place) &&
-           tree.dominates(phi.getParent(), loop->getHeader()) &&
-           isPotentiallyReachable(loop->getHeader(), place.getParent(), &again,
-                                  &tree, &loops);
+    return !loop->contains(at) && !loop->contains(&place) &&
+           tree.dominates(at, loop->getHeader()) &&
+           reaches(loop->getHeader(), place.getParent(), at);
   });
 }
 
@@ -112,9 +129,12 @@ lowlp::LateConversions::run(Function &function,
   const auto &tree = analyses.getResult<DominatorTreeAnalysis>(function);
   auto &loops = analyses.getResult<LoopAnalysis>(function);
   bool isChanged = false;
-  for (BasicBlock &block : function)
+  for (BasicBlock &block : function) {
+    if (!tree.isReachableFromEntry(&block))
+      continue;
     for (PHINode &phi : make_early_inc_range(block.phis()))
       isChanged |= convertLate(phi, tree, loops);
+  }
   if (!isChanged)
     return PreservedAnalyses::all();
   PreservedAnalyses preserved;

@@ -139,7 +139,9 @@ static bool isWrittenByThreads(Value shared) {
 //===----------------------------------------------------------------------===//
 
 /// Whether all that is made of what `load` loads goes to products of its block
-/// that come before `wait`: before such a product begins, the load has ended.
+/// that come before `wait`. Before such a product begins, the load has ended in
+/// all lanes: they make the product together, of registers that it gave or that
+/// were made of those.
 static bool goesToProducts(LoadSharedOp load, WgmmaWaitOp wait) {
   SetVector<Operation *> users(llvm::from_range, load->getUsers());
   for (size_t i = 0; i < users.size(); ++i) {

@@ -7,8 +7,9 @@ include "mlir/Pass/PassBase.td"
 def EmitPTX : Pass<"lowlp-emit-ptx", "::mlir::ModuleOp"> {
   let summary = "compile every gpu.module to PTX";
   let description = [{
-    Translates every `gpu.module` to LLVM IR, optimises it at `opt-level` (0 to 3), and lets LLVM's NVPTX backend write
-    PTX for `arch`, in the oldest PTX version that has `arch` and every instruction that it has.
+    Translates every `gpu.module` to LLVM IR, optimises it at `opt-level` (0 to 3), moves conversions of loaded 16-bit
+    floats past a loop where they are used only after it, and lets LLVM's NVPTX backend write PTX for `arch`, in the
+    oldest PTX version that has `arch` and every instruction that it has.
 
     Requires: a `gpu.module` holds only `llvm` and `nvvm`, and if it names a target then one of the same `arch`.
 

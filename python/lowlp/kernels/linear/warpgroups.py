@@ -36,6 +36,7 @@ With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from lowlp import language as ll
@@ -99,9 +100,7 @@ class Block:
         if stores_rows(spec, schedule):
             self.result_rows = ResultRows(self.y_view.dtype, plan.layouts.stored)
         self.prepare_weights()
-        self.entered: Any = ()
-        if not spec.experts:
-            self.entered = self.enter(*self.first_part())
+        self.entered = self.enter_first()
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
@@ -224,20 +223,27 @@ class Block:
         )
 
     def first_part(self) -> tuple[ll.Scalar, ll.Scalar]:
-        """The row and the stage at which a block begins."""
+        """The row and the stage at which this block begins; of one that has no work, a row and a stage that there
+        are."""
         if self.plan.schedule.has_tile_each:
             (row, _), (begin, _) = self.own_place(), self.own_stages()
             return row, begin
-        row, _, last_stage = self.place_of_part(self.work().part(0))
-        return row, last_stage
+        part, stages = self.work.part(0), self.plan.stages_of_tile
+        tile = ll.minimum(part.tile, self.tiles - 1)
+        row, _ = self.place_of(tile)
+        return row, ll.minimum(ll.maximum(part.end - 1 - tile * stages, 0), stages - 1)
+
+    def enter_first(self) -> Any:
+        """As `enter`, of the first part of this block, before what other launches write is waited for."""
+        return ()
 
     def enter(self, row: ll.Scalar, stage: ll.Scalar | int) -> Any:
         """What stages carry on beside accumulators, of the part of a tile that begins at `row` and `stage`."""
         return ()
 
-    def go_on(self, carried: Any, row: ll.Scalar, stage: ll.Scalar) -> Any:
-        """The same for the part that comes next, of what the one before has carried on; it is asked for before that one
-        ends."""
+    def go_on(self, carried: Any, part: TilePart) -> Any:
+        """As `enter`, of the part that comes next, with what the one before has carried on: it is asked for before that
+        one ends."""
         return carried
 
     @ll.inline
@@ -420,11 +426,16 @@ class Block:
         self.at = tile
         return tile
 
+    @cached_property
+    def tiles(self) -> Any:
+        """How many there are."""
+        return self.tiles_of_columns * self.plan.tiles_of_rows
+
+    @cached_property
     def work(self) -> Waves:
         """The parts of tiles that are this block's."""
         schedule, stages = self.plan.schedule, self.plan.stages_of_tile
-        tiles = self.tiles_of_columns * self.plan.tiles_of_rows
-        return share_in_waves(self.team, self.operands.blocks, tiles, stages, schedule.aligned_shares)
+        return share_in_waves(self.team, self.operands.blocks, self.tiles, stages, schedule.aligned_shares)
 
     @ll.inline
     def make_share(self):  # type: ignore[no-untyped-def]
@@ -440,7 +451,7 @@ class Block:
             team=schedule.multicast,
             member=self.member,
         )
-        work, carried = self.work(), self.entered
+        work, carried = self.work, self.entered
         for taken in ll.range(work.count):
             part = work.part(taken)
             row, column, last_stage = self.place_of_part(part)
@@ -453,8 +464,7 @@ class Block:
                 multicast=schedule.multicast,
             ):
                 acc, carried = self.with_stage(acc, carried, small(last_stage - done), row, column)
-            next_row, _, next_stage = self.place_of_part(work.part(ll.minimum(taken + 1, work.count - 1)))
-            carried = self.go_on(carried, next_row, next_stage)
+            carried = self.go_on(carried, work.part(ll.minimum(taken + 1, work.count - 1)))
             ending.end_tile(work.share, part.begin, self.complete(acc), row, column)
 
 

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES
+from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, TilePart
 from lowlp.layouts.register_layout import local, spatial
 from lowlp_runtime.vector_order import padded_columns
 
@@ -123,17 +123,21 @@ class VectorBlock(Block):
         return books, self.entries_after(block, row), block
 
     def block_of(self, stage: ll.Scalar | int) -> Any:
-        """The block of K that a stage lies in."""
+        """The block of K that a stage lies in, a number of the program, as loops carry it."""
         return stage // self.plan.stages_of_block if self.plan.switches_books else ll.minimum(stage, 0)
 
-    def go_on(self, carried: Any, row: ll.Scalar, stage: ll.Scalar) -> Any:
-        """As `enter`, of the part that comes next: the entries of its first block are asked for, and take the place of
-        those before where its first stage begins. That is of no block that is held, since its rows may be others."""
-        plan = self.plan
-        if not plan.has_blocks:
+    def enter_first(self) -> Any:
+        """As `enter`, before what other launches write is waited for: of books these write nothing."""
+        return self.enter(*self.first_part()) if self.plan.has_blocks else ()
+
+    def go_on(self, carried: Any, part: TilePart) -> Any:
+        """As `enter`, of the part that comes next. The entries of its first books are asked for; the books of the part
+        before are held on, as those of no block, so that its first stage changes them."""
+        if not self.plan.has_blocks:
             return carried
+        row, _, stage = self.place_of_part(part)
         books, _, _ = carried
-        return books, self.entries_of(self.block_of(stage), row), ll.minimum(stage, 0) - 1
+        return books, self.entries_of(self.block_of(stage), row), ll.minimum(stage, -1)
 
     def books_in(self, carried: Any) -> tuple[Any, ...]:
         """The books of what `enter` returns."""
@@ -148,12 +152,12 @@ class VectorBlock(Block):
         return self.entries_of(after, row)
 
     def entries_of(self, block: Any, row: ll.Scalar) -> tuple[Any, ...]:
-        """The entries of the books of a block of K, on their way to registers; None where these do not hold them."""
+        """The entries of the books of a block of K, on their way to registers; None where registers do not hold them."""
         return tuple(self.following.load(rows, block) for rows in self.rows_of_books(row))
 
     @ll.inline
     def at_block(self, carried, block, row):  # type: ignore[no-untyped-def]
-        """What `enter` returns, of another block of K."""
+        """What `enter` returns, of the block of K that a stage lies in, where that is not the one that is held."""
         books, entries, held = carried
         if block != held:
             books = tuple(
@@ -318,7 +322,7 @@ class VectorBlock(Block):
     def with_stage(self, acc, carried, stage, row, column):  # type: ignore[no-untyped-def]
         """As `with_books`, of the books of the stage, which it carries on."""
         plan = self.plan
-        if plan.switches_books or (plan.has_blocks and not plan.schedule.has_tile_each):
+        if plan.changes_books:
             carried = self.at_block(carried, self.block_of(stage), row)
         return self.with_books(acc, stage, row, column, self.books_in(carried)), carried
 

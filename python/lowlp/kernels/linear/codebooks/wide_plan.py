@@ -81,6 +81,12 @@ class VectorPlan(Plan):
         return self.switches_books or self.has_blocks_of_rows
 
     @property
+    def changes_books(self) -> bool:
+        """Whether a block of the grid needs several books, one after the other: those of a tile's blocks along K, or of
+        tiles of other rows."""
+        return self.switches_books or (self.has_blocks_of_rows and not self.schedule.has_tile_each)
+
+    @property
     def stages_of_block(self) -> int:
         """Stages of a block of K that shares books."""
         return self.block_k // self.schedule.stage_k

@@ -26,7 +26,7 @@ _ACCUMULATORS_OF_FOUR: Final = 48
 """Of the products of a thread of four warpgroups at most: the assembler has 96 registers for these, and with more makes
 one product after the other."""
 _NOT_AHEAD: Final = 32
-"""Registers of vectors that the assembler looks up later where it has none for them, with scales of groups."""
+"""With several groups in a stage, registers that may lack for vectors: the assembler then looks these up later."""
 _MANY_SEGMENTS: Final = 4
 _MANY_OF_SUMS: Final = 8
 """Segments of a stage of which the assembler begins so many that they want accumulators of their own; the same where
@@ -83,7 +83,8 @@ def _holds_narrow(plan: VectorPlan, most: int) -> bool:
     if plan.spec.products > 1 and plan.slices > 1:
         return registers_of(plan) <= most
     if plan.vectors.lattices or plan.vectors.bits % 8 == 0:
-        return fits and (plan.is_one or registers_of(plan) <= most + _NOT_AHEAD)
+        has_groups = plan.segment_in_stage < plan.schedule.stage_k
+        return fits and (not has_groups or registers_of(plan) <= most + _NOT_AHEAD)
     if plan.spec.products > 1 or not plan.is_one:
         return registers_of(plan) <= most
     return fits and plan.schedule.row_tiles <= (2 if plan.schedule.warpgroups <= 2 else 1)

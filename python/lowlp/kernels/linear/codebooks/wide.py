@@ -152,7 +152,7 @@ class VectorBlock(Block):
         return self.entries_of(after, row)
 
     def entries_of(self, block: Any, row: ll.Scalar) -> tuple[Any, ...]:
-        """The entries of the books of a block of K, on their way to registers; None where registers do not hold them."""
+        """The entries of the books of a block of K, on their way to registers; None where these have no room."""
         return tuple(self.following.load(rows, block) for rows in self.rows_of_books(row))
 
     @ll.inline

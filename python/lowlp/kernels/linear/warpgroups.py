@@ -36,12 +36,12 @@ With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import Grid, TileEnding, TilePart, Waves, by_parts, share_in_waves, small
+from lowlp.kernels.stream_k import TileEnding, TilePart, by_parts, small
 
+from .block_work import BlockWork
 from .experts import ExpertTile, ExpertWork
 from .integer_sums import begins_anew, is_one_sum, names_of_columns, number_of_columns, sum_type, total_type
 from .parts import (
@@ -65,9 +65,6 @@ from .spec import LinearSpec
 from .warpgroup_layouts import Plan, is_ping_pong, stores_rows
 from .wide_factors import Place, WeightFactors, is_one, unscale_of
 
-# Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
-BAND = 2048
-
 
 class Block:
     """What a block does, as it is traced.
@@ -83,12 +80,7 @@ class Block:
         if spec.dependent_launch:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
-        # What takes tiles, and the place of this block's among those of its team.
-        self.team, self.member = self.block, None
-        if schedule.multicast > 1:
-            self.team, self.member = (small(self.block) // schedule.multicast, small(self.block) % schedule.multicast)
-        self.tiles_of_columns = ll.ceildiv(operands.m, schedule.columns_of_block)
-        self.grid = Grid(plan.tiles_of_rows, self.tiles_of_columns, max(1, BAND // schedule.columns_of_block))
+        self.work = BlockWork(plan, operands, self.block)
         self.views = self.views_of_operands()
         y_shape = [operands.m, spec.columns_of_y]
         self.y_view = ll.view_global(operands.y, shape=y_shape)
@@ -222,27 +214,13 @@ class Block:
             for index, (part, _, product) in enumerate(plan.accumulators)
         )
 
-    def first_part(self) -> tuple[ll.Scalar, ll.Scalar]:
-        """The row and the stage at which this block begins; of one that has no work, a row and a stage that there
-        are."""
-        if self.plan.schedule.has_tile_each:
-            (row, _), (begin, _) = self.own_place(), self.own_stages()
-            return row, begin
-        part, stages = self.work.part(0), self.plan.stages_of_tile
-        tile = ll.minimum(part.tile, self.tiles - 1)
-        row, _ = self.place_of(tile)
-        return row, ll.minimum(ll.maximum(part.end - 1 - tile * stages, 0), stages - 1)
-
     def enter_first(self) -> Any:
-        """As `enter`, of the first part of this block, before what other launches write is waited for."""
-        return ()
-
-    def enter(self, row: ll.Scalar, stage: ll.Scalar | int) -> Any:
-        """What stages carry on beside accumulators, of the part of a tile that begins at `row` and `stage`."""
+        """What stages carry on beside accumulators, of the first part of a tile that is this block's, before what other
+        launches write is waited for."""
         return ()
 
     def go_on(self, carried: Any, part: TilePart) -> Any:
-        """As `enter`, of the part that comes next, with what the one before has carried on: it is asked for before that
+        """The same of the part that comes next, with what the one before has carried on: it is asked for before that
         one ends."""
         return carried
 
@@ -367,37 +345,14 @@ class Block:
             self.asked_of_columns[tile],
         )
 
-    def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
-        """The row and the column of y^T at which a tile begins."""
-        row, column = self.grid.place_of(tile)
-        if self.member is not None:
-            row = row * self.plan.schedule.multicast + self.member
-        return row * self.plan.rows, column * self.plan.schedule.columns_of_block
-
-    def place_of_part(self, part: TilePart) -> tuple[ll.Scalar, ll.Scalar, ll.Scalar]:
-        """The row and the column of the tile of a part, and the stage from which it goes down."""
-        row, column = self.place_of(part.tile)
-        return row, column, small(part.end - 1 - part.tile * self.plan.stages_of_tile)
-
-    def own_place(self) -> tuple[ll.Scalar, ll.Scalar]:
-        """The row and the column of this block's tile, where each has one."""
-        return self.place_of(small(self.team) // self.plan.schedule.cluster)
-
-    def own_stages(self) -> tuple[ll.Scalar, ll.Scalar]:
-        """The first of its stages that this block multiplies, and the one after the last."""
-        schedule, stages = self.plan.schedule, self.plan.stages_of_tile
-        # The blocks of a team have whole tiles.
-        number: Any = self.block % schedule.cluster if schedule.multicast == 1 else 0
-        return small(number * stages) // schedule.cluster, small((number + 1) * stages) // schedule.cluster
-
     @ll.inline
     def make_own_tile(self):  # type: ignore[no-untyped-def]
         """All of a tile, or the part of its stages that is this block's of a cluster."""
         plan, schedule = self.plan, self.plan.schedule
         acc = self.zeros()
-        row, column = self.own_place()
+        row, column = self.work.own_place()
         self.ask_for_ends(row, column)
-        begin, end = self.own_stages()
+        begin, end = self.work.own_stages()
         carried = self.entered
         for done in ll.range(
             end - begin, stages=schedule.stages, producer=schedule.producer, multicast=schedule.multicast
@@ -415,7 +370,7 @@ class Block:
             at = self.go_to(work.place_of(number))
             acc = self.zeros()
             self.ask_for_ends(at.row, at.column)
-            carried = self.enter(at.row, 0)
+            carried = self.entered
             for stage in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
                 acc, carried = self.with_stage(acc, carried, small(stage), at.row, at.column)
             for part, accumulators in by_parts(acc, plan.spec.products):
@@ -425,17 +380,6 @@ class Block:
         """What follows is of this tile of an expert."""
         self.at = tile
         return tile
-
-    @cached_property
-    def tiles(self) -> Any:
-        """How many there are."""
-        return self.tiles_of_columns * self.plan.tiles_of_rows
-
-    @cached_property
-    def work(self) -> Waves:
-        """The parts of tiles that are this block's."""
-        schedule, stages = self.plan.schedule, self.plan.stages_of_tile
-        return share_in_waves(self.team, self.operands.blocks, self.tiles, stages, schedule.aligned_shares)
 
     @ll.inline
     def make_share(self):  # type: ignore[no-untyped-def]
@@ -449,12 +393,12 @@ class Block:
             plan.spec.products,
             total_type(plan.spec) if plan.spec.adds_integers else schedule.parts_type,
             team=schedule.multicast,
-            member=self.member,
+            member=self.work.member,
         )
-        work, carried = self.work, self.entered
-        for taken in ll.range(work.count):
-            part = work.part(taken)
-            row, column, last_stage = self.place_of_part(part)
+        waves, carried = self.work.waves, self.entered
+        for taken in ll.range(waves.count):
+            part = waves.part(taken)
+            row, column, last_stage = self.work.place_of_part(part)
             acc = self.zeros()
             self.ask_for_ends(row, column)
             for done in ll.range(
@@ -464,8 +408,8 @@ class Block:
                 multicast=schedule.multicast,
             ):
                 acc, carried = self.with_stage(acc, carried, small(last_stage - done), row, column)
-            carried = self.go_on(carried, work.part(ll.minimum(taken + 1, work.count - 1)))
-            ending.end_tile(work.share, part.begin, self.complete(acc), row, column)
+            carried = self.go_on(carried, waves.part(ll.minimum(taken + 1, waves.count - 1)))
+            ending.end_tile(waves.share, part.begin, self.complete(acc), row, column)
 
 
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from lowlp.kernels.stream_k import waves_of
 from lowlp.schedules.device import Device
 
+from .block_work import BAND
 from .decode_estimates import beside_plan, decode_by_warpgroups, lookup_instructions
 from .fitting import stage_bytes, weight_bytes
 from .integer_sums import BEGINS_ANEW_K, begins_anew, is_one_sum
@@ -18,7 +19,6 @@ from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import blocks_for, tiles_of
 from .warpgroup_layouts import segment_k, tiles_of_warp
-from .warpgroups import BAND
 
 # Instructions more for two weights of lookup tables, by bits: for few and for many rows; for many those of 5 bits and
 # more by what 7 problems took (docs/adr/0106).

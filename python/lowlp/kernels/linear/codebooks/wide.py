@@ -128,14 +128,14 @@ class VectorBlock(Block):
 
     def enter_first(self) -> Any:
         """As `enter`, before what other launches write is waited for: of books these write nothing."""
-        return self.enter(*self.first_part()) if self.plan.has_blocks else ()
+        return self.enter(*self.work.first_part()) if self.plan.has_blocks else ()
 
     def go_on(self, carried: Any, part: TilePart) -> Any:
         """As `enter`, of the part that comes next. The entries of its first books are asked for; the books of the part
         before are held on, as those of no block, so that its first stage changes them."""
         if not self.plan.has_blocks:
             return carried
-        row, _, stage = self.place_of_part(part)
+        row, _, stage = self.work.place_of_part(part)
         books, _, _ = carried
         return books, self.entries_of(self.block_of(stage), row), ll.minimum(stage, -1)
 

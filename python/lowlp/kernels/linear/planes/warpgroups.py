@@ -24,7 +24,7 @@ from lowlp.language.control_flow import MAX_STAGES
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp_runtime.errors import LowlpValueError
 
-from ..warpgroups import BAND
+from ..block_work import BAND
 from .program import (
     A_BITS,
     ACCUMULATORS,
